@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <span>
+
+#include "absl/status/status.h"
+#include "base/ids.h"
+#include "scheduler/events.h"
+
+namespace pagoda::engine {
+
+// Tokens that a request has just been given.
+struct TokenDelivery {
+  base::RequestId request;
+  std::uint32_t choice = 0;
+  std::span<const base::TokenId> tokens;  // valid during the call
+  // Bytes of generated text, from its start and before UTF-8 repair, that may be shown by now: the rest could still turn out
+  // to be part of a stop string. kNoTextLimit when the request has no stop strings.
+  std::uint64_t showable_bytes = kNoTextLimit;
+
+  static constexpr std::uint64_t kNoTextLimit = std::numeric_limits<std::uint64_t>::max();
+};
+
+// The end of a request.
+struct Completion {
+  scheduler::FinishEvent event;
+  std::uint64_t text_bytes = TokenDelivery::kNoTextLimit;  // the text ends here (a stop string is cut off)
+  std::int32_t matched_stop = -1;                          // index of the stop string, or -1
+  std::int64_t matched_stop_token = -1;                    // EOS or stop id that ended it, or -1
+};
+
+// Where the engine puts what clients will read. Called on the engine thread: must neither block nor allocate without bound.
+class OutputSink {
+ public:
+  virtual ~OutputSink() = default;
+  virtual void OnTokens(const TokenDelivery& delivery) = 0;
+  // Exactly once per request, after its last OnTokens.
+  virtual void OnFinished(Completion completion) = 0;
+  // The engine has stopped for good; requests without OnFinished never get one.
+  virtual void OnEngineFailed(const absl::Status& why) = 0;
+};
+
+}  // namespace pagoda::engine

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "text/marked_text.h"
+
+namespace pagoda::text {
+
+struct ChatMessage {
+  std::string role;
+  std::string content;
+};
+
+struct ChatTemplateOptions {
+  bool add_generation_prompt = true;
+  std::string bos_token, eos_token;
+};
+
+// A model's Jinja chat template, parsed once. Const after Parse; threads: any.
+class ChatTemplate {
+ public:
+  // Errors (InvalidArgument) name the line and what is wrong or not supported. `source` is bounded (kMaxTemplateBytes).
+  static absl::StatusOr<std::unique_ptr<const ChatTemplate>> Parse(std::string_view source);
+  virtual ~ChatTemplate() = default;
+
+  // A template's raise_exception gives InvalidArgument with its words. Steps, depth and output are bounded by name.
+  virtual absl::StatusOr<MarkedText> Render(std::span<const ChatMessage> messages,
+                                            const ChatTemplateOptions& options) const = 0;
+
+  static constexpr std::size_t kMaxTemplateBytes = 1 << 20;
+};
+
+}  // namespace pagoda::text
