@@ -8,7 +8,8 @@
 
 namespace pagoda::base {
 
-// First-in first-out queue with a capacity fixed at construction; never allocates afterwards. Not thread-safe.
+// First-in first-out queue with a capacity fixed at construction; never allocates afterwards. Not
+// thread-safe.
 template <typename T>
 class BoundedRing {
  public:

@@ -2,11 +2,13 @@
 
 #include <string_view>
 
-// CHECK is for our own bugs only, in release builds too: it prints the condition and the place, runs the installed
-// fault hook (the engine's journal dump), and aborts. Mistakes of callers and files are absl::Status.
+// CHECK is for our own bugs only, in release builds too: it prints the condition and the place,
+// runs the installed fault hook (the engine's journal dump), and aborts. Mistakes of callers and
+// files are absl::Status.
 namespace pagoda::base {
 
-// Runs before the abort of a failed CHECK. Must not allocate much and must not CHECK itself. Null removes it.
+// Runs before the abort of a failed CHECK. Must not allocate much and must not CHECK itself. Null
+// removes it.
 using FaultHook = void (*)();
 void SetFaultHook(FaultHook hook);
 
@@ -15,17 +17,17 @@ void SetFaultHook(FaultHook hook);
 
 }  // namespace pagoda::base
 
-#define PAGODA_CHECK(condition)                                              \
-  do {                                                                       \
-    if (!(condition)) [[unlikely]] {                                         \
-      ::pagoda::base::FailCheck(__FILE__, __LINE__, #condition, {});         \
-    }                                                                        \
+#define PAGODA_CHECK(condition)                                      \
+  do {                                                               \
+    if (!(condition)) [[unlikely]] {                                 \
+      ::pagoda::base::FailCheck(__FILE__, __LINE__, #condition, {}); \
+    }                                                                \
   } while (false)
 
 // `detail` is anything convertible to std::string_view; it is evaluated only on failure.
-#define PAGODA_CHECK_MSG(condition, detail)                                  \
-  do {                                                                       \
-    if (!(condition)) [[unlikely]] {                                         \
-      ::pagoda::base::FailCheck(__FILE__, __LINE__, #condition, (detail));   \
-    }                                                                        \
+#define PAGODA_CHECK_MSG(condition, detail)                                \
+  do {                                                                     \
+    if (!(condition)) [[unlikely]] {                                       \
+      ::pagoda::base::FailCheck(__FILE__, __LINE__, #condition, (detail)); \
+    }                                                                      \
   } while (false)

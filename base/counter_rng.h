@@ -12,8 +12,8 @@
 
 namespace pagoda::base {
 
-// Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3; SC 2011). A pure function of
-// counter and key, so a draw never depends on what else was drawn.
+// Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3; SC 2011).
+// A pure function of counter and key, so a draw never depends on what else was drawn.
 PAGODA_HOST_DEVICE constexpr std::array<std::uint32_t, 4> Philox4x32(
     std::array<std::uint32_t, 4> counter, std::uint64_t key) {
   auto key0 = static_cast<std::uint32_t>(key);

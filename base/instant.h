@@ -6,7 +6,8 @@
 
 namespace pagoda::base {
 
-// A point on the monotonic clock, in nanoseconds. Passed in wherever time matters; nothing below base/runtime reads a clock.
+// A point on the monotonic clock, in nanoseconds. Passed in wherever time matters; nothing below
+// base/runtime reads a clock.
 class Instant {
  public:
   constexpr Instant() = default;

@@ -12,8 +12,8 @@ struct LogitBias {
   float bias = 0.0f;
 };
 
-// How the next token is chosen: validated, complete, plain data. Absent values were resolved before (NewRequest::Create);
-// the meaning and range of each field is vLLM's, see docs/api.md.
+// How the next token is chosen: validated, complete, plain data. Absent values were resolved before
+// (NewRequest::Create); the meaning and range of each field is vLLM's, see docs/api.md.
 struct SamplingParams {
   float temperature = 1.0f;         // 0: greedy, which ignores top_p, top_k and min_p
   float top_p = 1.0f;               // (0, 1]

@@ -6,11 +6,11 @@
 #include "absl/status/statusor.h"
 
 // Returns from the enclosing function when `expression` is not OK.
-#define PAGODA_RETURN_IF_ERROR(expression)                     \
-  do {                                                         \
-    if (absl::Status status_ = (expression); !status_.ok()) {  \
-      return status_;                                          \
-    }                                                          \
+#define PAGODA_RETURN_IF_ERROR(expression)                    \
+  do {                                                        \
+    if (absl::Status status_ = (expression); !status_.ok()) { \
+      return status_;                                         \
+    }                                                         \
   } while (false)
 
 // Assigns the value of a StatusOr to `target` (which may be a declaration), or returns its status.

@@ -7,8 +7,8 @@
 
 namespace pagoda::base {
 
-// An integer with a meaning: a TenantId cannot be passed where a SlotId is wanted. Plain data, usable as an array index
-// through value() and as a hash key.
+// An integer with a meaning: a TenantId cannot be passed where a SlotId is wanted. Plain data,
+// usable as an array index through value() and as a hash key.
 template <typename Tag, typename Rep>
 class StrongId {
  public:

@@ -7,8 +7,8 @@
 
 namespace pagoda::base {
 
-// Restricts the next token of a sequence (a grammar). Such a sequence is never planned ahead. No implementation yet; the
-// seam stands so that one can be added without a change of the engine.
+// Restricts the next token of a sequence (a grammar). Such a sequence is never planned ahead. No
+// implementation yet; the seam stands so that one can be added without a change of the engine.
 class TokenConstraint {
  public:
   static constexpr std::uint32_t kStartState = 0;

@@ -7,8 +7,8 @@
 
 namespace pagoda::base {
 
-// Counts running work against a bound and can be closed: after Close no more enters, and WaitUntilEmpty returns when the
-// last one has left (idea: Seastar's gate). Threads: any.
+// Counts running work against a bound and can be closed: after Close no more enters, and
+// WaitUntilEmpty returns when the last one has left (idea: Seastar's gate). Threads: any.
 class Gate {
  public:
   explicit Gate(std::int64_t max_inside) : max_inside_(max_inside) {}

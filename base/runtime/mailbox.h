@@ -11,8 +11,8 @@
 
 namespace pagoda::base {
 
-// Bounded many-producer, one-consumer queue. Every producer holds a permit for what it pushes (taken at the gate), so the
-// capacity is the number of permits and an overflow is our bug.
+// Bounded many-producer, one-consumer queue. Every producer holds a permit for what it pushes
+// (taken at the gate), so the capacity is the number of permits and an overflow is our bug.
 // Threads: TryPush, Wake and Close from any; Drain and WaitUntil from the consumer.
 template <typename T>
 class Mailbox {

@@ -20,7 +20,8 @@
 
 namespace pagoda::base {
 
-// std::mutex with annotations. Locks are leaves: at most one is held, and nothing is called or allocated under it.
+// std::mutex with annotations. Locks are leaves: at most one is held, and nothing is called or
+// allocated under it.
 class PAGODA_CAPABILITY("mutex") Mutex {
  public:
   void Lock() PAGODA_ACQUIRE() { mutex_.lock(); }
