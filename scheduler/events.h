@@ -38,6 +38,9 @@ struct SampleOutcome {
 struct StopProgress {
   std::uint32_t state = 0;
   std::uint32_t held_bytes = 0;
+  std::uint64_t text_bytes =
+      0;  // generated so far, before UTF-8 repair; counted only with a stop condition
+  std::uint32_t grammar_state = 0;
 };
 
 }  // namespace pagoda::scheduler
