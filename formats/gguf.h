@@ -1,10 +1,12 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -12,7 +14,8 @@
 
 namespace pagoda::formats {
 
-// Tensor types by their GGUF number. A file with any other is refused by the loader, by name where one is known.
+// Tensor types by their GGUF number, as far as Pagoda computes with them; gguf_types.h knows the
+// names of the others. A file with any other is refused by the loader, by name where one is known.
 enum class GgufType : std::uint32_t {
   kF32 = 0,
   kF16 = 1,
@@ -34,17 +37,27 @@ struct GgufArray {
 
 struct GgufTensor {
   std::string_view name;
-  std::uint32_t type = 0;             // GgufType, or a number we do not know
-  std::vector<std::uint64_t> shape;   // as in the file: the fastest dimension first
-  std::span<const std::byte> data;    // inside the mapping; exactly the size that type and shape ask for
+  std::uint32_t type = 0;            // GgufType, or a number we do not know
+  std::vector<std::uint64_t> shape;  // as in the file: the fastest dimension first
+  // Inside the mapping; exactly the size that type and shape ask for. Empty for a type of unknown
+  // layout.
+  std::span<const std::byte> data;
 };
 
-// A GGUF file (version 2 or 3), mapped read-only and checked whole before anything is returned: magic, version, counts
-// (bounded), every length and offset inside the file, alignment, no overlap, no duplicate name. Views live as long as this.
-// Errors: NotFound (no file), InvalidArgument (what, at which offset, expected, found). Threads: const after Open, any.
+// A GGUF file (version 2 or 3), mapped read-only and checked whole before anything is returned:
+// magic, version, counts (bounded), every length and offset inside the file, alignment, no overlap,
+// no unclaimed bytes, no duplicate name. Views live as long as this. Lookups are binary searches
+// over a sorted index: no input can make them slow. Errors: NotFound (no file), InvalidArgument
+// (what, at which offset, expected, found). Threads: const after Open, any.
 class GgufFile {
  public:
   static absl::StatusOr<std::unique_ptr<GgufFile>> Open(const std::string& path);
+  // The same over bytes already in memory, which must outlive the result; `name` stands for the
+  // path in messages.
+  static absl::StatusOr<std::unique_ptr<GgufFile>> Parse(std::span<const std::byte> bytes,
+                                                         const std::string& name);
+  struct State;
+  explicit GgufFile(std::unique_ptr<State> state);  // for Parse
   ~GgufFile();
 
   // Null when absent.
@@ -55,6 +68,10 @@ class GgufFile {
   absl::StatusOr<double> Float(std::string_view key) const;
   absl::StatusOr<bool> Bool(std::string_view key) const;
   absl::StatusOr<std::span<const std::string_view>> Strings(std::string_view key) const;
+  absl::StatusOr<std::span<const double>> Floats(std::string_view key) const;
+  // Any integer element type; copied, because signed and unsigned arrays are kept apart. A negative
+  // element is refused.
+  absl::StatusOr<std::vector<std::uint64_t>> Unsigneds(std::string_view key) const;
 
   // In file order.
   std::span<const std::pair<std::string_view, GgufValue>> metadata() const;
@@ -62,9 +79,13 @@ class GgufFile {
   const GgufTensor* FindTensor(std::string_view name) const;
   const std::string& path() const;
 
+  static constexpr std::uint64_t kMaxMetadataEntries = 1 << 16;
+  static constexpr std::uint64_t kMaxTensors = 1 << 16;
+  static constexpr std::uint64_t kMaxArrayElements = 1 << 24;  // over all arrays of a file
+  static constexpr std::uint32_t kMaxDimensions = 4;
+  static constexpr std::uint64_t kMaxNameBytes = 256;  // of a key or a tensor name
+
  private:
-  struct State;
-  explicit GgufFile(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
 
