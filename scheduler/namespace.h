@@ -7,9 +7,10 @@
 
 namespace pagoda::scheduler {
 
-// Who may share cached blocks with whom: the key of the hash under which a request's blocks are indexed. Derived by the
-// server (NamespaceMinter) from the authenticated tenant and the caller's salt, which can only narrow it. A value without a
-// public constructor: nothing but the minter makes one.
+// Who may share cached blocks with whom: the key of the hash under which a request's blocks are
+// indexed. Derived by the server (NamespaceMinter) from the authenticated tenant and the caller's
+// salt, which can only narrow it. A value without a public constructor: nothing but the minter
+// makes one.
 class NamespaceKey {
  public:
   static constexpr std::size_t kNumBytes = 32;

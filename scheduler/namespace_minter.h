@@ -11,9 +11,9 @@
 
 namespace pagoda::scheduler {
 
-// Makes NamespaceKeys: KDF(server secret, version, len || tenant, len || salt). Only server/core/auth, tests and benchmarks
-// include this file (tests/tidy).
-// Threads: const after construction, any.
+// Makes NamespaceKeys: KDF(server secret, version, len || tenant, len || salt). Only
+// server/core/auth, tests and benchmarks include this file (tests/tidy). Threads: const after
+// construction, any.
 class NamespaceMinter {
  public:
   static constexpr std::size_t kMaxSaltBytes = 256;
@@ -21,7 +21,8 @@ class NamespaceMinter {
 
   explicit NamespaceMinter(const Secret& secret) : secret_(secret) {}
 
-  // An empty salt differs from an absent one. Refuses (InvalidArgument, field cache_salt) a salt over kMaxSaltBytes.
+  // An empty salt differs from an absent one. Refuses (InvalidArgument, field cache_salt) a salt
+  // over kMaxSaltBytes.
   absl::StatusOr<NamespaceKey> Mint(std::string_view tenant_name,
                                     std::optional<std::string_view> salt) const;
 

@@ -17,7 +17,26 @@ struct Receipt {
   std::int64_t blocks_touched = 0;  // handed out to this request
   std::int64_t blocks_reused = 0;   // adopted from the cache
   std::int64_t blocks_peak = 0;
-  std::int64_t block_steps = 0;  // blocks held x steps, sampled once per submitted step; shared blocks not counted
+  std::int64_t block_steps =
+      0;  // blocks held x steps, sampled once per submitted step; shared blocks not counted
+};
+
+// Where the blocks of a pool were, summed over submitted steps, each sampled once after its plan:
+// requests + shared + retiring + cached + free + public_lane + null_block == pool x steps, in
+// integers.
+struct BlockStepTotals {
+  std::int64_t requests = 0;  // held by exactly one request: the sum of all receipts' block_steps
+  std::int64_t shared = 0;    // held by several requests
+  std::int64_t retiring = 0;
+  std::int64_t cached = 0;
+  std::int64_t free = 0;
+  std::int64_t public_lane = 0;
+  std::int64_t null_block = 0;
+  std::int64_t steps = 0;
+
+  std::int64_t Sum() const {
+    return requests + shared + retiring + cached + free + public_lane + null_block;
+  }
 };
 
 }  // namespace pagoda::scheduler

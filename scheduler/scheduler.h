@@ -12,6 +12,7 @@
 #include "base/kv_geometry.h"
 #include "scheduler/block_keys.h"
 #include "scheduler/events.h"
+#include "scheduler/receipt.h"
 #include "scheduler/request.h"
 #include "scheduler/step_plan.h"
 
@@ -24,7 +25,8 @@ struct SchedulerConfig {
   std::int32_t max_num_batched_tokens = 512;
   std::int32_t max_model_len = 0;
   std::int32_t max_logit_rows_per_step = 64;
-  std::int32_t max_attention_chunks_per_step = 0;  // one: 64 query rows x 256 context tokens; 0: derived from the others
+  std::int32_t max_attention_chunks_per_step =
+      0;  // one: 64 query rows x 256 context tokens; 0: derived from the others
   std::int32_t max_queued_requests = 1024;
   std::int64_t max_queued_tokens = 4 << 20;
   std::int32_t max_in_flight = 1;
@@ -41,54 +43,82 @@ struct SchedulerStats {
   std::int64_t prompt_tokens = 0, cached_tokens = 0, generated_tokens = 0;
 };
 
-// Decides what each step computes: continuous batching over the block pool, by the rules of scheduler/README.md. Knows
-// requests as token lists; knows no model, text, clock, thread or file.
-// Owner and threads: the engine thread; all calls on it. Nothing allocates after Create, but for the buffers that enter and
-// leave with a request.
+// Decides what each step computes: continuous batching over the block pool, by the rules of
+// scheduler/README.md. Knows requests as token lists; knows no model, text, clock, thread or file.
+// Owner and threads: the engine thread; all calls on it. Nothing allocates after Create, but for
+// the buffers that enter and leave with a request.
 class Scheduler {
  public:
-  // Refuses (InvalidArgument, with the numbers) a config that could hang or could not run one full-length request.
+  // Refuses (InvalidArgument, with the numbers) a config that could hang.
   static absl::StatusOr<std::unique_ptr<Scheduler>> Create(const SchedulerConfig& config);
-  virtual ~Scheduler() = default;
+  ~Scheduler();
+  Scheduler(const Scheduler&) = delete;
+  Scheduler& operator=(const Scheduler&) = delete;
 
-  // Takes the request into its tenant's queue. Requires: the gate's bounds were kept (an overflow of the queue is our bug).
-  virtual void Add(NewRequest request) = 0;
-  // Ends the request in any state; idempotent, also for unknown and finished ids. Blocks go by fence.
-  virtual void Cancel(base::RequestId id, FinishReason reason) = 0;
-  // A slow reader: planned no further until resumed, first victim for growth.
-  virtual void SetPaused(base::RequestId id, bool paused) = 0;
+  // Blocks one request can ever hold: ModelLimits::capacity_blocks of this config.
+  static std::int32_t CapacityBlocks(const SchedulerConfig& config);
 
-  // The next step, or null when nothing can be planned. The plan is submitted by the caller, always.
-  virtual const StepPlan* TryPlan(base::Instant now) = 0;
+  // Takes the request into its tenant's queue. Requires: the gate's bounds were kept (an overflow
+  // of the queue is our bug), the id is new, the prompt is attached, cache_namespace is set, the
+  // worst case fits the pool.
+  void Add(NewRequest request);
+  // Ends the request in any state; idempotent, also for unknown and finished ids. Blocks go by
+  // fence.
+  void Cancel(base::RequestId id, FinishReason reason);
+  // A slow reader: planned no further until resumed, first victim for growth. Unknown and finished
+  // ids are ignored.
+  void SetPaused(base::RequestId id, bool paused);
 
-  // Whether this sample's first token is the next one of a live request. A stale one (cancelled, or a duplicate after
-  // preemption, asserted equal to the known token) gives none and must be skipped.
-  virtual std::optional<base::RequestId> RequestFor(const SampleResult& sample) const = 0;
-  virtual const NewRequest& request(base::RequestId id) const = 0;
-  virtual StopProgress& stop_progress(base::RequestId id) = 0;
+  // The next step, or null when nothing can be planned now: nothing to do, all waits for jobs in
+  // flight, or max_in_flight jobs are out. The plan is submitted by the caller, always; a
+  // submission that fails is reported by Fail and Fence.
+  const StepPlan* TryPlan(base::Instant now);
 
-  // The job is done: seals what it wrote, appends accepted tokens, ends requests. `outcomes` in the order of
-  // result.samples; entries of stale samples are ignored. Jobs complete in order.
-  virtual void Complete(const StepResult& result, std::span<const SampleOutcome> outcomes) = 0;
-  // The job left nothing usable: rolls back to before it, together with every later job in flight. Each of its requests is
-  // retried once with others and once alone, then ended with kFailed.
-  virtual void Fail(base::JobId job) = 0;
-  // No submitted job up to this one touches memory any more; releases what waited for it.
-  virtual void Fence(base::JobId job) = 0;
+  // Whether this sample's first token is the next one of a live request. A stale one (cancelled, or
+  // a duplicate after preemption, asserted equal to the known token) gives none and must be
+  // skipped. Requires: the sample belongs to the oldest job in flight.
+  std::optional<base::RequestId> RequestFor(const SampleResult& sample) const;
+  // Requires: the request is live.
+  const NewRequest& request(base::RequestId id) const;
+  StopProgress& stop_progress(base::RequestId id);
 
-  // Requests that ended since the last call, in order; moved out. At most max_queued + max_num_seqs at a time.
-  virtual void TakeFinished(std::vector<FinishEvent>& out) = 0;
+  // The job is done: seals what it wrote, appends accepted tokens, ends requests. `outcomes` in the
+  // order of result.samples; entries of stale samples are ignored, as is the whole call for a job
+  // that an earlier Fail voided. A sample that is not finite ends its request with kNonFinite.
+  // Requires: jobs complete in order.
+  void Complete(const StepResult& result, std::span<const SampleOutcome> outcomes);
+  // The job left nothing usable: rolls back to before it, together with every later job in flight
+  // (those are void: they need a Fence, and Complete or Fail of them does nothing). Each of its
+  // requests is retried once with others and once alone, then ended with kFailed. Requires: the
+  // oldest job in flight, or a void one.
+  void Fail(base::JobId job);
+  // No submitted job up to this one touches memory any more; releases what waited for it. Requires:
+  // each was completed, failed or voided.
+  void Fence(base::JobId job);
 
-  // Blocks of the old epoch never give a hit again; running requests are unchanged. Returns the number of blocks dropped.
-  virtual std::int32_t FlushPrefixCache() = 0;
-  virtual std::uint64_t epoch() const = 0;
+  // Requests that ended since the last call, in order; moved out. At most max_queued_requests +
+  // max_num_seqs at a time.
+  void TakeFinished(std::vector<FinishEvent>& out);
+
+  // Blocks of the old epoch never give a hit again; running requests are unchanged. Returns the
+  // number of blocks dropped.
+  std::int32_t FlushPrefixCache();
+  std::uint64_t epoch() const;
 
   // The earliest deadline among live requests; Never() when there is none.
-  virtual base::Instant NextDeadline() const = 0;
-  virtual bool idle() const = 0;  // nothing waits, runs or is in flight
-  virtual SchedulerStats stats() const = 0;
-  // Derives every invariant again from scratch and aborts on a violation. Tests call it after every step.
-  virtual void CheckInvariants() const = 0;
+  base::Instant NextDeadline() const;
+  bool idle() const;  // nothing waits, runs or is in flight
+  SchedulerStats stats() const;
+  // Where every block has been at every submitted step; sums to pool x steps (README.md,
+  // "Receipts").
+  BlockStepTotals block_step_totals() const;
+  // Derives every invariant again from scratch and aborts on a violation. Tests call it after every
+  // step.
+  void CheckInvariants() const;
+
+ private:
+  explicit Scheduler(const SchedulerConfig& config);
+  std::unique_ptr<struct SchedulerState> state_;
 };
 
 }  // namespace pagoda::scheduler

@@ -15,19 +15,23 @@ struct Range {
   std::uint32_t count = 0;
 };
 
-// A sequence gets a device row: everything the device needs to know about it, once.
+// A sequence gets a device row: everything the device needs to know about it, once. Its block
+// tables start empty. Slots in `closed` are closed before any is opened; closing one that is not
+// open (after a failed step) does nothing.
 struct SlotOpening {
   base::SlotId slot;
   std::uint32_t slot_generation = 0;  // counts the openings of this slot; results name it
   base::AdapterId adapter = base::kBaseModel;
   base::SamplingParams sampling;
-  std::uint32_t num_prompt_tokens = 0;  // the first tokens of the history that penalties count as prompt
+  std::uint32_t num_prompt_tokens =
+      0;                 // the first tokens of the history that penalties count as prompt
   Range history;         // in StepPlan::tokens: all known tokens, prompt and generated
   Range logit_bias;      // in StepPlan::logit_bias
   Range stop_token_ids;  // in StepPlan::tokens: masked, with EOS, while below min_tokens
 };
 
-// One input token: a value, or "what the newest sample of this slot gave" when the step that samples it is in flight.
+// One input token: a value, or "what the newest sample of this slot gave" when the step that
+// samples it is in flight.
 struct PlanToken {
   base::TokenId value = 0;
   bool last_of_slot = false;
@@ -37,13 +41,17 @@ struct PlanToken {
 struct WorkItem {
   base::SlotId slot;
   std::uint32_t first_position = 0;
-  Range tokens;                      // in StepPlan::plan_tokens; positions first_position, +1, ...
-  std::uint32_t num_without_kv = 0;  // leading tokens whose KV is already in the pool: computed again, not written
-  std::uint32_t num_drafts = 0;      // trailing tokens that are guesses
-  Range appended_blocks;             // in StepPlan::block_appends: appended to the slot's tables before this step
+  Range tokens;  // in StepPlan::plan_tokens; positions first_position, +1, ... A value past the
+                 // row's history extends it.
+  std::uint32_t num_without_kv =
+      0;  // leading tokens whose KV is already in the pool: computed again, not written
+  std::uint32_t num_drafts = 0;  // trailing tokens that are guesses
+  Range appended_blocks;  // in StepPlan::block_appends: appended to the slot's tables before this
+                          // step
 };
 
-// The table of `group` of the work item's slot grows by `block`. An entry with replace_index >= 0 replaces instead (adoption).
+// The table of `group` of the work item's slot grows by `block`. An entry with replace_index >= 0
+// replaces instead (adoption).
 struct BlockAppend {
   base::KvGroupId group;
   base::BlockId block;
@@ -85,8 +93,9 @@ struct MemoryEffect {
   std::uint32_t index = 0;  // into zeros or copies
 };
 
-// One step, as plain data without pointers: it can be logged, replayed, sent. Owned by the scheduler, which reserves every
-// array for its bound at start; valid until the TryPlan after the next max_in_flight ones.
+// One step, as plain data without pointers: it can be logged, replayed, sent. Owned by the
+// scheduler, which reserves every array for its bound at start; valid until the TryPlan after the
+// next max_in_flight ones.
 struct StepPlan {
   base::JobId job;
   std::vector<base::SlotId> closed;
