@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "base/ids.h"
 #include "base/runtime/clock.h"
@@ -12,22 +13,33 @@
 namespace pagoda::engine {
 
 struct EngineOptions {
-  // Messages that can be waiting at once: the sum of the permits of all who may push (requests, one cancel, one pause and
-  // one resume per request, control calls).
+  // Messages that can be waiting at once: the sum of the permits of all who may push (requests, one
+  // cancel, one pause and one resume per request, control calls). No more requests than this are
+  // live at once.
   std::int32_t mailbox_capacity = 0;
   std::vector<base::TokenId> eos_tokens;
+  // So many failed steps without a good one between them are no fault of one request: the engine
+  // gives up.
+  std::int32_t max_consecutive_failed_steps = 8;
 };
 
 struct EngineStats {
-  scheduler::SchedulerStats scheduler;
-  std::int64_t steps = 0;
-  base::Instant last_progress;  // the last completed step
-  bool failed = false;
+  scheduler::SchedulerStats scheduler = {};
+  std::int64_t steps = 0;            // completed
+  std::int64_t failed_steps = 0;     // given to Scheduler::Fail
+  base::Instant last_progress = {};  // the last completed step
+  // Requests handed to Submit, finished, and paused among the live ones.
+  std::int64_t num_accepted = 0, num_finished = 0, num_paused = 0;
+  bool failed = false;  // for good: every request is answered with kFailed
+
+  std::int64_t num_live() const { return num_accepted - num_finished; }
+  std::int64_t num_runnable() const { return num_live() - num_paused; }
 };
 
-// One thread that owns the scheduler and feeds the executor: drain the mailbox, plan, submit, await, evaluate stops,
-// complete, deliver. Everything else talks to it by message. See engine/README.md.
-// Threads: Submit, Cancel, SetPaused, stats from any; Start and Stop from the owner.
+// One thread that owns the scheduler and feeds the executor: drain the mailbox, plan, submit,
+// await, evaluate stops, complete, deliver. Everything else talks to it by message. See
+// engine/README.md. Threads: Submit, Cancel, SetPaused, FlushPrefixCache, epoch, stats from any;
+// Start and Stop from the owner.
 class Engine {
  public:
   Engine(EngineOptions options, std::unique_ptr<scheduler::Scheduler> scheduler,
@@ -38,8 +50,11 @@ class Engine {
   // Ends every live request with kShutdown, stops the thread and joins it. Idempotent.
   void Stop();
 
-  // Hands the request over; it is accepted from now on and will get exactly one OnFinished. Requires: a permit is held.
+  // Hands the request over; it is accepted from now on and will get exactly one OnFinished.
+  // Requires: a permit is held. A request that comes after Stop is finished with kShutdown before
+  // this returns.
   void Submit(scheduler::NewRequest request);
+  // Idempotent; unknown and finished ids are ignored.
   void Cancel(base::RequestId id, scheduler::FinishReason reason);
   void SetPaused(base::RequestId id, bool paused);
   void FlushPrefixCache();

@@ -15,8 +15,9 @@ struct TokenDelivery {
   base::RequestId request;
   std::uint32_t choice = 0;
   std::span<const base::TokenId> tokens;  // valid during the call
-  // Bytes of generated text, from its start and before UTF-8 repair, that may be shown by now: the rest could still turn out
-  // to be part of a stop string. kNoTextLimit when the request has no stop strings.
+  // Bytes of generated text, from its start and before UTF-8 repair, that may be shown by now: the
+  // rest could still turn out to be part of a stop string. kNoTextLimit when the request has no
+  // stop strings.
   std::uint64_t showable_bytes = kNoTextLimit;
 
   static constexpr std::uint64_t kNoTextLimit = std::numeric_limits<std::uint64_t>::max();
@@ -25,19 +26,26 @@ struct TokenDelivery {
 // The end of a request.
 struct Completion {
   scheduler::FinishEvent event;
-  std::uint64_t text_bytes = TokenDelivery::kNoTextLimit;  // the text ends here (a stop string is cut off)
-  std::int32_t matched_stop = -1;                          // index of the stop string, or -1
-  std::int64_t matched_stop_token = -1;                    // EOS or stop id that ended it, or -1
+  std::uint64_t text_bytes =
+      TokenDelivery::kNoTextLimit;  // the text ends here (a stop string is cut off)
+  std::int32_t matched_stop = -1;   // index of the stop string, or -1
+  // EOS or stop id that ended it, or -1. It is the last of the tokens, and none of its bytes are
+  // text: with a stop condition text_bytes says so, without one (kNoTextLimit) the reader leaves
+  // them out.
+  std::int64_t matched_stop_token = -1;
 };
 
-// Where the engine puts what clients will read. Called on the engine thread: must neither block nor allocate without bound.
+// Where the engine puts what clients will read. Called on the engine thread: must neither block nor
+// allocate without bound. One exception: a request submitted after the engine has stopped is
+// finished on the thread that submitted it.
 class OutputSink {
  public:
   virtual ~OutputSink() = default;
   virtual void OnTokens(const TokenDelivery& delivery) = 0;
   // Exactly once per request, after its last OnTokens.
   virtual void OnFinished(Completion completion) = 0;
-  // The engine has stopped for good; requests without OnFinished never get one.
+  // The engine has failed for good. Every live request has had its OnFinished (kFailed) before, and
+  // every later one gets it at once.
   virtual void OnEngineFailed(const absl::Status& why) = 0;
 };
 
