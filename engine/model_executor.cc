@@ -1,0 +1,117 @@
+#include "engine/model_executor.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace pagoda::engine {
+
+using scheduler::StepPlan;
+
+ModelExecutor::ModelExecutor(std::unique_ptr<model::Model> model,
+                             const ModelExecutorOptions& options)
+    : model_(std::move(model)),
+      eos_tokens_(options.eos_tokens),
+      builder_(options.limits),
+      sampler_(options.limits.max_num_seqs, model_->info().vocabulary_size) {
+  masked_tokens_.reserve(eos_tokens_.size() + static_cast<std::size_t>(options.max_stop_token_ids));
+  result_.samples.reserve(static_cast<std::size_t>(options.limits.max_logit_rows));
+  result_.tokens.reserve(static_cast<std::size_t>(options.limits.max_logit_rows));
+}
+
+ModelExecutor::~ModelExecutor() = default;
+
+absl::Status ModelExecutor::Submit(const StepPlan& plan) {
+  PAGODA_CHECK(!has_step_);
+  has_step_ = true;
+  result_.job = plan.job;
+  result_.samples.clear();
+  result_.tokens.clear();
+  UpdateSampler(plan);
+  ApplyMemoryEffects(plan);
+  const model::ModelInput& input = builder_.Build(plan);
+  step_status_ = input.sequences.empty() ? absl::OkStatus() : model_->Forward(input);
+  if (step_status_.ok()) DrawSamples(plan);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<const scheduler::StepResult*> ModelExecutor::Await() {
+  PAGODA_CHECK(has_step_);
+  has_step_ = false;
+  if (!step_status_.ok()) return step_status_;
+  return &result_;
+}
+
+// Requires: before the builder sees the plan, which forgets which rows were open.
+void ModelExecutor::UpdateSampler(const StepPlan& plan) {
+  for (const base::SlotId slot : plan.closed) {
+    if (builder_.IsOpen(slot)) sampler_.Close(slot);
+  }
+  for (const scheduler::SlotOpening& opening : plan.opened) {
+    const bool closed_above =
+        std::find(plan.closed.begin(), plan.closed.end(), opening.slot) != plan.closed.end();
+    if (!closed_above && builder_.IsOpen(opening.slot)) sampler_.Close(opening.slot);
+    OpenInSampler(plan, opening);
+  }
+}
+
+void ModelExecutor::OpenInSampler(const StepPlan& plan, const scheduler::SlotOpening& opening) {
+  const auto tokens = std::span(plan.tokens);
+  const auto stop_ids = tokens.subspan(opening.stop_token_ids.begin, opening.stop_token_ids.count);
+  masked_tokens_.assign(stop_ids.begin(), stop_ids.end());
+  if (!opening.sampling.ignore_eos) {
+    masked_tokens_.insert(masked_tokens_.end(), eos_tokens_.begin(), eos_tokens_.end());
+  }
+  sampler_.Open(
+      opening.slot,
+      {.params = opening.sampling,
+       .history = tokens.subspan(opening.history.begin, opening.history.count),
+       .num_prompt_tokens = static_cast<std::int32_t>(opening.num_prompt_tokens),
+       .logit_bias =
+           std::span(plan.logit_bias).subspan(opening.logit_bias.begin, opening.logit_bias.count),
+       .masked_below_min_tokens = masked_tokens_});
+}
+
+void ModelExecutor::ApplyMemoryEffects(const StepPlan& plan) {
+  for (const scheduler::MemoryEffect& effect : plan.memory_effects) {
+    switch (effect.kind) {
+      case scheduler::MemoryEffect::Kind::kZero: {
+        const scheduler::BlockZero& zero = plan.zeros[effect.index];
+        model_->ZeroBlock(zero.group, zero.block);
+        break;
+      }
+      case scheduler::MemoryEffect::Kind::kCopy: {
+        const scheduler::BlockCopy& copy = plan.copies[effect.index];
+        model_->CopyBlock(copy.group, copy.source, copy.target,
+                          static_cast<std::int32_t>(copy.num_slots));
+        break;
+      }
+    }
+  }
+}
+
+void ModelExecutor::DrawSamples(const StepPlan& plan) {
+  const std::uint32_t vocabulary_size = model_->info().vocabulary_size;
+  for (const scheduler::SampleRequest& request : plan.samples) {
+    PAGODA_CHECK(request.row < plan.rows.size());
+    const std::span<float> logits = model_->Logits(static_cast<std::int32_t>(request.row));
+    PAGODA_CHECK(logits.size() >= vocabulary_size);  // padded rows are longer
+    const model::SampledToken drawn = sampler_.Sample(
+        request.slot, request.choice, request.position, logits.first(vocabulary_size));
+    scheduler::SampleResult sample{.slot = request.slot,
+                                   .slot_generation = request.slot_generation,
+                                   .choice = request.choice,
+                                   .position = request.position,
+                                   .tokens = {},
+                                   .finite = drawn.finite};
+    if (drawn.finite) {
+      sample.tokens = {.begin = static_cast<std::uint32_t>(result_.tokens.size()), .count = 1};
+      result_.tokens.push_back(drawn.token);
+      builder_.SetLastToken(request.slot, drawn.token);
+    }
+    result_.samples.push_back(sample);
+  }
+}
+
+}  // namespace pagoda::engine
