@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -9,14 +10,14 @@
 #include "absl/status/statusor.h"
 #include "base/ids.h"
 #include "base/kv_geometry.h"
-#include "base/sampling_params.h"
+#include "model/sampler.h"
 
 namespace pagoda::model {
 
 // One sequence's share of a step. All spans live until the step has finished.
 struct SequenceInput {
   base::SlotId slot;
-  std::int32_t first_row = 0;      // of ModelInput::tokens
+  std::int32_t first_row = 0;  // of ModelInput::tokens
   std::int32_t num_tokens = 0;
   std::int32_t first_position = 0;  // of the first token; context = first_position + num_tokens
   std::int32_t num_without_kv = 0;  // leading rows whose KV is already in the pool: not written
@@ -51,13 +52,13 @@ struct ModelInfo {
   std::array<std::uint8_t, 32> digest{};
   std::int64_t num_parameters = 0;
   std::int64_t weight_bytes = 0;
-  std::int32_t context_length = 0;  // what the model was made for
+  std::int32_t context_length = 0;    // what the model was made for
   std::uint32_t vocabulary_size = 0;  // of the tokenizer; logit rows may be padded beyond it
   base::KvGeometry kv_geometry;
 };
 
-// A loaded model with its KV pool on one device: forward pass and sampling. Everything is allocated by Load and
-// AllocateKv. Thread: the engine's.
+// A loaded model with its KV pool on one device: forward pass and sampling. Everything is allocated
+// by Load and AllocateKv. Thread: the engine's.
 class Model {
  public:
   static absl::StatusOr<std::unique_ptr<Model>> Load(const std::string& path,
@@ -75,6 +76,9 @@ class Model {
   // Runs the step; logits of row r are then at Logits(r), [vocabulary], fp32.
   virtual absl::Status Forward(const ModelInput& input) = 0;
   virtual std::span<float> Logits(std::int32_t row) = 0;
+
+  // A sampler for this model's logits. The model must outlive it.
+  virtual std::unique_ptr<Sampler> MakeSampler() = 0;
 };
 
 }  // namespace pagoda::model

@@ -8,6 +8,10 @@
 #include "base/ids.h"
 #include "base/sampling_params.h"
 
+namespace pagoda::kernels {
+class Ops;
+}
+
 namespace pagoda::model {
 
 // What a slot was opened with.
@@ -24,18 +28,34 @@ struct SampledToken {
   bool finite = true;  // false: the row held a NaN or infinity; token is meaningless
 };
 
-// Chooses tokens: a pure function of (logit row, parameters, seed, choice, position, history). Holds per slot only what
-// can be derived from the history (penalty counts). Order as numerics.md part 2. Thread: the engine's.
+// One draw. The logits are changed in place; they may be longer than the vocabulary (padding rows),
+// which is then ignored.
+struct SampleTask {
+  base::SlotId slot;
+  std::uint32_t choice = 0;
+  std::uint32_t position = 0;  // of the token drawn
+  std::span<float> logits;
+};
+
+// Chooses tokens: a pure function of (logit row, parameters, seed, choice, position, history).
+// Holds per slot only what can be derived from the history (penalty counts). Order as numerics.md
+// part 2. Allocates at construction only, and where an opening brings more biased or masked tokens
+// than any before. Thread: the engine's.
 class Sampler {
  public:
-  Sampler(std::int32_t max_num_seqs, std::uint32_t vocabulary_size);
+  // `ops` must outlive this.
+  Sampler(kernels::Ops& ops, std::int32_t max_num_seqs, std::uint32_t vocabulary_size);
   ~Sampler();
 
+  // Replaces whatever the slot held.
   void Open(base::SlotId slot, const SamplerOpening& opening);
   void Close(base::SlotId slot);
-  // Draws the token at `position` from `logits` (changed in place) and counts it in the slot's history.
+  // Draws and counts the token in the slot's history. Requires: the slot is open.
   SampledToken Sample(base::SlotId slot, std::uint32_t choice, std::uint32_t position,
                       std::span<float> logits);
+  // The same for many rows at once; every slot at most once. Requires: as many tokens as tasks, at
+  // most max_num_seqs.
+  void SampleBatch(std::span<const SampleTask> tasks, std::span<SampledToken> tokens);
 
  private:
   struct State;
