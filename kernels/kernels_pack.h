@@ -106,8 +106,4 @@ struct PackedWeight {
   const std::byte* Part(std::size_t i) const { return data + plan.parts[i].byte_offset; }
 };
 
-// One row widened to fp32, exactly as the gguf package does it. Requires: out.size() == the row's
-// columns.
-void DequantizeRow(ElementType type, const std::byte* row, std::span<float> out);
-
 }  // namespace pagoda::kernels
