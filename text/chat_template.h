@@ -17,17 +17,20 @@ struct ChatMessage {
 
 struct ChatTemplateOptions {
   bool add_generation_prompt = true;
-  std::string bos_token, eos_token;
+  std::string bos_token = {};  // empty: the model has none, and the template finds it undefined
+  std::string eos_token = {};
 };
 
 // A model's Jinja chat template, parsed once. Const after Parse; threads: any.
 class ChatTemplate {
  public:
-  // Errors (InvalidArgument) name the line and what is wrong or not supported. `source` is bounded (kMaxTemplateBytes).
+  // Errors (InvalidArgument) name the line and what is wrong or not supported. `source` is bounded
+  // (kMaxTemplateBytes).
   static absl::StatusOr<std::unique_ptr<const ChatTemplate>> Parse(std::string_view source);
   virtual ~ChatTemplate() = default;
 
-  // A template's raise_exception gives InvalidArgument with its words. Steps, depth and output are bounded by name.
+  // A template's raise_exception gives InvalidArgument with its words. Steps, depth and output are
+  // bounded by name.
   virtual absl::StatusOr<MarkedText> Render(std::span<const ChatMessage> messages,
                                             const ChatTemplateOptions& options) const = 0;
 

@@ -5,7 +5,8 @@
 
 namespace pagoda::text {
 
-// Text that remembers where each part came from: a template's own words may be control tokens, what a caller sent never is.
+// Text that remembers where each part came from: a template's own words may be control tokens, what
+// a caller sent never is.
 struct MarkedText {
   struct Part {
     std::string text;

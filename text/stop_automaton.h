@@ -13,8 +13,8 @@ namespace pagoda::text {
 inline constexpr std::size_t kMaxStopStrings = 16;
 inline constexpr std::size_t kMaxStopStringBytes = 256;
 
-// An automaton over bytes for the stop strings. `tokenizer` must outlive it. Errors: FieldError "stop" for too many, an empty
-// one, or one too long.
+// An automaton over bytes for the stop strings. `tokenizer` must outlive it. Errors: FieldError
+// "stop" for too many, an empty one, or one too long.
 absl::StatusOr<std::unique_ptr<const base::StopCondition>> MakeStopAutomaton(
     std::span<const std::string> stops, const Tokenizer& tokenizer);
 

@@ -20,19 +20,22 @@ namespace pagoda::text {
 // Text to tokens and back to bytes. Const after construction; threads: any.
 class Tokenizer {
  public:
-  // Reads the vocabulary of a GGUF file. Refuses (InvalidArgument) a missing or unknown model or pre-tokenizer name, unless
-  // `pre_tokenizer` names one; a merge of unknown tokens; duplicate tokens; ids out of range.
+  // Reads the vocabulary of a GGUF file. Refuses (InvalidArgument) a missing or unknown model or
+  // pre-tokenizer name, unless `pre_tokenizer` names one; a merge of unknown tokens; duplicate
+  // tokens; ids out of range.
   static absl::StatusOr<std::unique_ptr<const Tokenizer>> FromGguf(
       const formats::GgufFile& file, std::optional<std::string_view> pre_tokenizer = std::nullopt);
   virtual ~Tokenizer() = default;
 
   // kPlain: control tokens in the text are ordinary characters. kControl: they become their ids.
   enum class Specials : std::uint8_t { kPlain, kControl };
-  // Requires: valid UTF-8 (InvalidArgument names the offset of the first bad byte). Time is linear in the length.
+  // Requires: valid UTF-8 (InvalidArgument names the offset of the first bad byte). Time is linear
+  // in the length.
   virtual absl::StatusOr<std::vector<base::TokenId>> Encode(std::string_view text,
                                                             Specials specials) const = 0;
-  // A template's own parts may hold control tokens, input parts never; neighbouring parts are split as one text, so the ids
-  // equal those of the joined text wherever the input holds no control token.
+  // A template's own parts may hold control tokens, input parts never; neighbouring parts are split
+  // as one text, so the ids equal those of the joined text wherever the input holds no control
+  // token.
   virtual absl::StatusOr<std::vector<base::TokenId>> EncodeMarked(const MarkedText& text) const = 0;
 
   // The bytes a token stands for; a control token's own spelling. Requires: id < vocabulary_size().

@@ -37,7 +37,7 @@ struct Reply {
 };
 
 Reply Take(const StopCondition& condition, const Tokenizer& tokenizer, std::size_t num_tokens,
-          std::size_t min_tokens = 0) {
+           std::size_t min_tokens = 0) {
   Reply reply;
   std::uint32_t state = StopCondition::kStartState;
   for (TokenId token = 0; token < num_tokens && reply.stop < 0; ++token) {

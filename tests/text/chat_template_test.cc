@@ -1,0 +1,306 @@
+#include "text/chat_template.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/field_error.h"
+#include "tests/fakes/piece_tokenizer.h"
+
+namespace pagoda::text {
+namespace {
+
+nlohmann::json ReadGolden(const std::string& name) {
+  std::ifstream file(std::string(PAGODA_SOURCE_DIR "/tests/text/goldens/") + name);
+  EXPECT_TRUE(file.good()) << name;
+  return nlohmann::json::parse(file);
+}
+
+std::vector<ChatMessage> Messages(const nlohmann::json& list) {
+  std::vector<ChatMessage> messages;
+  for (const auto& message : list) messages.push_back({message["role"], message["content"]});
+  return messages;
+}
+
+absl::StatusOr<MarkedText> RenderMarked(std::string_view source,
+                                        const std::vector<ChatMessage>& messages = {},
+                                        const ChatTemplateOptions& options = {}) {
+  const auto parsed = ChatTemplate::Parse(source);
+  if (!parsed.ok()) return parsed.status();
+  return (*parsed)->Render(messages, options);
+}
+
+std::string Render(std::string_view source, const std::vector<ChatMessage>& messages = {},
+                   const ChatTemplateOptions& options = {}) {
+  const auto rendered = RenderMarked(source, messages, options);
+  return rendered.ok() ? rendered->Joined() : std::string(rendered.status().message());
+}
+
+std::string ParseError(std::string_view source) {
+  const auto parsed = ChatTemplate::Parse(source);
+  EXPECT_EQ(parsed.status().code(), absl::StatusCode::kInvalidArgument) << source;
+  return std::string(parsed.status().message());
+}
+
+// The bytes of a rendering that the caller sent.
+std::string InputBytes(const MarkedText& text) {
+  std::string bytes;
+  for (const auto& part : text.parts) bytes += part.from_input ? part.text : "";
+  return bytes;
+}
+
+TEST(ChatTemplate, EqualsJinja2OnThirtyConversationsOfTheModelsTemplate) {
+  const nlohmann::json golden = ReadGolden("chat_template_smollm2.json");
+  const auto parsed = ChatTemplate::Parse(golden["template"].get<std::string>());
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  ASSERT_EQ(golden["cases"].size(), 30u);
+  for (const auto& each : golden["cases"]) {
+    const auto rendered = (*parsed)->Render(
+        Messages(each["messages"]),
+        {.add_generation_prompt = each["add_generation_prompt"], .bos_token = {}, .eos_token = {}});
+    ASSERT_TRUE(rendered.ok()) << rendered.status();
+    EXPECT_EQ(rendered->Joined(), each["output"].get<std::string>()) << each["messages"];
+  }
+}
+
+TEST(ChatTemplate, EqualsJinja2OnEverySmallTemplateAndRefusesWhatItRefuses) {
+  const nlohmann::json golden = ReadGolden("jinja_expressions.json");
+  const std::vector<ChatMessage> messages = Messages(golden["messages"]);
+  const ChatTemplateOptions options{.add_generation_prompt = true,
+                                    .bos_token = golden["bos_token"],
+                                    .eos_token = golden["eos_token"]};
+  ASSERT_GT(golden["cases"].size(), 2000u);
+  std::size_t num_lists_written =
+      0;  // the one thing refused on purpose: Python's spelling of a list
+  for (const auto& each : golden["cases"]) {
+    const auto source = each[0].get<std::string>();
+    const auto rendered = RenderMarked(source, messages, options);
+    if (each[1].is_null()) {
+      EXPECT_FALSE(rendered.ok()) << source << " gave " << rendered->Joined();
+    } else if (rendered.ok()) {
+      EXPECT_EQ(rendered->Joined(), each[1].get<std::string>()) << source;
+    } else if (rendered.status().message().find("cannot be written as text") != std::string::npos) {
+      ++num_lists_written;
+    } else {
+      ADD_FAILURE() << source << " gave " << rendered.status() << " instead of " << each[1];
+    }
+  }
+  EXPECT_EQ(num_lists_written, 49u);
+}
+
+// --- G13: one BOS ---
+
+constexpr std::string_view kBosTemplate =
+    "{{ bos_token }}{% for message in messages %}{{ message.content }}{% endfor %}";
+
+TEST(ChatTemplate, G13_ATemplateThatWritesBosGivesItOnceAndAsItsOwnWord) {
+  const auto rendered = RenderMarked(kBosTemplate, {{"user", "<s>hi"}}, {.bos_token = "<s>"});
+  ASSERT_TRUE(rendered.ok()) << rendered.status();
+  ASSERT_EQ(rendered->parts.size(), 2u);
+  EXPECT_EQ(rendered->parts[0].text, "<s>");
+  EXPECT_FALSE(rendered->parts[0].from_input);
+  EXPECT_EQ(rendered->parts[1].text, "<s>hi");
+  EXPECT_TRUE(rendered->parts[1].from_input);
+  // Id 0 is the control token; what the caller wrote becomes ordinary pieces.
+  const fakes::PieceTokenizer tokenizer({"<s>", "<", "s", ">", "hi"}, {0});
+  const auto ids = tokenizer.EncodeMarked(*rendered);
+  ASSERT_TRUE(ids.ok()) << ids.status();
+  EXPECT_EQ(*ids, (std::vector<base::TokenId>{0, 1, 2, 3, 4}));
+}
+
+TEST(ChatTemplate, G13_WithoutABosTokenTheTemplateWritesNone) {
+  EXPECT_EQ(Render(kBosTemplate, {{"user", "hi"}}), "hi");
+}
+
+// --- G14: a template's troubles are never silent ---
+
+constexpr std::string_view kAlternating =
+    "{% for m in messages %}"
+    "{% if m.role not in ['user', 'assistant'] or (m.role == 'user') != (loop.index0 % 2 == 0) %}"
+    "{{ raise_exception('Roles must alternate, found ' + m.role) }}{% endif %}{% endfor %}ok";
+
+TEST(ChatTemplate, G14_RaiseExceptionIsTheCallersFaultInTheTemplatesWords) {
+  EXPECT_EQ(Render(kAlternating, {{"user", "a"}, {"assistant", "b"}}), "ok");
+  for (const char* second : {"user", "system"}) {
+    const auto rendered = RenderMarked(kAlternating, {{"user", "a"}, {second, "b"}});
+    EXPECT_EQ(rendered.status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(base::FieldOf(rendered.status()), "messages");
+    EXPECT_NE(rendered.status().message().find("Roles must alternate"), std::string::npos);
+  }
+}
+
+TEST(ChatTemplate, G14_WhatTheEngineLacksIsRefusedAtLoadWithItsNameAndLine) {
+  const std::pair<std::string_view, std::string_view> cases[] = {
+      {"a\n\n{{ messages | rejectattr('role') }}",
+       "line 3: the filter 'rejectattr' is not supported"},
+      {"{{ strftime_now('%d') }}", "the function 'strftime_now' is not supported"},
+      {"{{ 'a'.upper() }}", "the method 'upper' is not supported"},
+      {"{{ 1 is divisibleby(2) }}", "the test 'divisibleby' is not supported"},
+      {"{% macro x() %}{% endmacro %}", "the tag 'macro' is not supported"},
+      {"{% raw %}{{{% endraw %}", "the tag 'raw' is not supported"},
+      {"{% generation %}{% endgeneration %}", "the tag 'generation' is not supported"},
+      {"{% for a, b in x %}{% endfor %}", "unpacking into several variables is not supported"},
+      {"{% for a in x if a %}{% endfor %}", "'if' in a 'for' tag is not supported"},
+      {"{% set x %}a{% endset %}", "a 'set' tag with a body is not supported"},
+      {"{{ 1 / 2 }}", "the operator '/' is not supported"},
+      {"{{ 2 ** 2 }}", "the operator '**' is not supported"},
+      {"{{ 1.5 }}", "a number other than a plain decimal integer is not supported"},
+      {"{{ 1, 2 }}", "a tuple is not supported"},
+      {"{{ x|tojson(sort_keys=true) }}",
+       "argument 'sort_keys' of the filter 'tojson' is not supported"},
+      {"{{ x.__class__ }}", "the attribute '__class__' is not supported"},
+      {"{{ loop.cycle('a', 'b') }}", "the method 'cycle' is not supported"},
+      {"{{ x[0]() }}", "a call of an expression is not supported"},
+  };
+  for (const auto& [source, words] : cases) {
+    EXPECT_NE(ParseError(source).find(words), std::string::npos) << ParseError(source);
+  }
+}
+
+TEST(ChatTemplate, G14_AFaultThatOnlyShowsWhileRenderingNamesItsLine) {
+  EXPECT_EQ(Render("a\n{{\n missing.part }}"), "chat template, line 3: 'missing' is undefined");
+  EXPECT_EQ(Render("{% if true %}\n{% if true %}\n{{ 'a' +\n 1 }}{% endif %}{% endif %}")
+                .find("chat template, line 3: "),
+            0u);
+  EXPECT_NE(Render("{{ 'a' * 3 }}").find("cannot be operands of '*'"), std::string::npos);
+  EXPECT_NE(Render("{{ 'a'.upper }}").find("has the method 'upper'"), std::string::npos);
+  EXPECT_NE(Render("{{ [1] }}").find("cannot be written as text"), std::string::npos);
+}
+
+TEST(ChatTemplate, G14_ALargeTemplateIsFineUpToTheBoundAndRefusedPastIt) {
+  std::string source = "{{ 1 }}";
+  source.resize(ChatTemplate::kMaxTemplateBytes, 'x');
+  EXPECT_EQ(Render(source).size(), source.size() - 6);
+  source += 'x';
+  EXPECT_NE(ParseError(source).find("kMaxTemplateBytes"), std::string::npos);
+  std::string tags;
+  while (tags.size() + 24 < ChatTemplate::kMaxTemplateBytes) tags += "{{1}}{{a.b[0]|trim~'x'}}";
+  EXPECT_NE(Render(tags).find("'a' is undefined"), std::string::npos);
+}
+
+TEST(ChatTemplate, G14_NoTemplateRunsGrowsOrNestsWithoutBound) {
+  std::string list = "{% set l = ['a'";
+  for (int i = 0; i < 999; ++i) list += ",'a'";
+  list += "] %}";
+  EXPECT_NE(Render(list + "{% for a in l %}{% for b in l %}{% for c in l %}{% set x = 1 %}"
+                          "{% endfor %}{% endfor %}{% endfor %}")
+                .find("kMaxSteps"),
+            std::string::npos);
+  EXPECT_NE(Render(list + "{% set n = namespace(s='abcdefgh') %}{% for a in l %}"
+                          "{% set n.s = n.s + n.s %}{% endfor %}")
+                .find("kMaxWorkingBytes"),
+            std::string::npos);
+  EXPECT_NE(Render(list + "{% set n = namespace(s='abcdefgh') %}"
+                          "{% for a in [1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17] %}{% set n.s = "
+                          "n.s + n.s %}{% endfor %}"
+                          "{% for a in l %}{{ n.s }}{% endfor %}")
+                .find("kMaxOutputBytes"),
+            std::string::npos);
+  EXPECT_NE(Render(list +
+                   "{% set n = namespace(s=[]) %}{% for a in l %}{% set n.s = [n.s] %}{% endfor %}")
+                .find("kMaxValueDepth"),
+            std::string::npos);
+  // Shared lists: few values, but a text that doubles with each.
+  EXPECT_NE(
+      Render("{% set n = namespace(s=['abcdefgh']) %}"
+             "{% for a in 'abcdefghijklmnopqrstuvwxyzabc' %}{% set n.s = [n.s, n.s] %}{% endfor %}"
+             "{{ n.s | tojson }}")
+          .find("passes kMax"),
+      std::string::npos);
+}
+
+TEST(ChatTemplate, G14_DeepNestingIsRefusedAtLoadWhereItsParserWouldRecurse) {
+  const std::string open(100'000, '('), close(100'000, ')');
+  EXPECT_NE(ParseError("{{ " + open + "1" + close + " }}").find("kMaxNestingDepth"),
+            std::string::npos);
+  EXPECT_NE(ParseError("{{ " + std::string(100'000, '-') + "1 }}").find("kMaxNestingDepth"),
+            std::string::npos);
+  EXPECT_NE(ParseError("{{ " + std::string(100'000, '[') + std::string(100'000, ']') + " }}")
+                .find("kMaxNestingDepth"),
+            std::string::npos);
+  std::string nots, ifs, conditionals, tags;
+  for (int i = 0; i < 10'000; ++i) {
+    nots += "not ";
+    ifs += "{% if 1 %}";
+    conditionals += "1 if 0 else ";
+  }
+  EXPECT_NE(ParseError("{{ " + nots + "1 }}").find("kMaxNestingDepth"), std::string::npos);
+  EXPECT_NE(ParseError(ifs).find("kMaxNestingDepth"), std::string::npos);
+  EXPECT_NE(ParseError("{{ " + conditionals + "1 }}").find("kMaxNestingDepth"), std::string::npos);
+  // Chains are not nesting.
+  std::string sum = "{{ 1", chain = "{{ 'a'", elifs = "{% if 0 %}";
+  for (int i = 0; i < 10'000; ++i) {
+    sum += "+1";
+    chain += "|trim";
+    elifs += "{% elif 0 %}";
+  }
+  EXPECT_EQ(Render(sum + " }}"), "10001");
+  EXPECT_EQ(Render(chain + " }}"), "a");
+  EXPECT_EQ(Render(elifs + "{% else %}x{% endif %}"), "x");
+}
+
+TEST(ChatTemplate, G14_SearchingTextsMadeForItStaysLinear) {
+  const std::string hay(200'000, 'a');
+  EXPECT_EQ(Render("{{ messages[0].content in messages[1].content }}",
+                   {{"user", std::string(100'000, 'a') + "b"}, {"user", hay}}),
+            "False");
+}
+
+// --- What the caller wrote stays marked ---
+
+TEST(ChatTemplate, TheCallersWordsStayMarkedThroughEveryWayOfMovingThem) {
+  const std::vector<ChatMessage> messages = {{"user", "  <|im_end|> x,y  "}};
+  const std::pair<std::string_view, std::string_view> cases[] = {
+      {"{{ '<' + messages[0].content + '>' }}", "  <|im_end|> x,y  "},
+      {"{{ '<' ~ messages[0].content ~ '>' }}", "  <|im_end|> x,y  "},
+      {"{{ ('<' ~ messages[0].content) | trim }}", "  <|im_end|> x,y"},
+      {"{{ messages[0].content.strip() ~ '<|im_end|>' }}", "<|im_end|> x,y"},
+      {"{{ ('ab' ~ messages[0].content)[1:6] }}", "  <|"},
+      {"{{ ('ab' ~ messages[0].content)[::-1] }}", "  y,x >|dne_mi|<  "},
+      {"{{ messages[0].content[2] ~ messages[0].content[-3] }}", "<y"},
+      {"{{ messages[0].content.split(',') | join('<|im_end|>') }}", "  <|im_end|> xy  "},
+      {"{{ [messages[0].content, 'b'] | tojson }}", "  <|im_end|> x,y  "},
+      {"{% for c in messages[0].content %}{{ c }}{% endfor %}", "  <|im_end|> x,y  "},
+      {"{% set n = namespace(s=messages[0].content) %}{{ n.s or 'd' }}", "  <|im_end|> x,y  "},
+      {"{{ messages[0].get('content') | default('d') | string }}", "  <|im_end|> x,y  "},
+      {"{{ '<|' + messages[0].role + '|>' }}", "user"},
+      {"{{ messages[0].content == messages[0].content }}", ""},
+  };
+  for (const auto& [source, input] : cases) {
+    const auto rendered = RenderMarked(source, messages);
+    ASSERT_TRUE(rendered.ok()) << rendered.status();
+    EXPECT_EQ(InputBytes(*rendered), input) << source;
+  }
+}
+
+TEST(ChatTemplate, EscapesThatJsonAddsToACallersCharacterAreMarkedToo) {
+  const auto rendered = RenderMarked("{{ messages[0].content | tojson }}", {{"user", "a\"\n\x01"}});
+  ASSERT_TRUE(rendered.ok()) << rendered.status();
+  EXPECT_EQ(rendered->Joined(), "\"a\\\"\\n\\u0001\"");
+  EXPECT_EQ(InputBytes(*rendered), "a\\\"\\n\\u0001");
+}
+
+TEST(ChatTemplate, NeighbouringPartsDifferInOrigin) {
+  const auto rendered =
+      RenderMarked("a{{ 'b' }}{{ messages[0].role }}{{ messages[0].content }}c", {{"user", "x"}});
+  ASSERT_TRUE(rendered.ok()) << rendered.status();
+  ASSERT_EQ(rendered->parts.size(), 3u);
+  EXPECT_EQ(rendered->parts[0].text, "ab");
+  EXPECT_EQ(rendered->parts[1].text, "userx");
+  EXPECT_EQ(rendered->parts[2].text, "c");
+}
+
+TEST(ChatTemplate, TextThatIsNotUtf8IsRefusedOnBothSides) {
+  EXPECT_NE(ParseError("ab\xff").find("byte 2"), std::string::npos);
+  const auto rendered = RenderMarked("x", {{"user", "a"}, {"user", "ab\x80"}});
+  EXPECT_EQ(base::FieldOf(rendered.status()), "messages");
+  EXPECT_NE(rendered.status().message().find("content of message 1 is not UTF-8 at byte 2"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace pagoda::text
