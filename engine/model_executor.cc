@@ -1,6 +1,5 @@
 #include "engine/model_executor.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -14,8 +13,10 @@ ModelExecutor::ModelExecutor(std::unique_ptr<model::Model> model,
     : model_(std::move(model)),
       eos_tokens_(options.eos_tokens),
       builder_(options.limits),
-      sampler_(options.limits.max_num_seqs, model_->info().vocabulary_size) {
+      sampler_(model_->MakeSampler()) {
   masked_tokens_.reserve(eos_tokens_.size() + static_cast<std::size_t>(options.max_stop_token_ids));
+  tasks_.reserve(static_cast<std::size_t>(options.limits.max_logit_rows));
+  drawn_.reserve(static_cast<std::size_t>(options.limits.max_logit_rows));
   result_.samples.reserve(static_cast<std::size_t>(options.limits.max_logit_rows));
   result_.tokens.reserve(static_cast<std::size_t>(options.limits.max_logit_rows));
 }
@@ -46,14 +47,9 @@ absl::StatusOr<const scheduler::StepResult*> ModelExecutor::Await() {
 // Requires: before the builder sees the plan, which forgets which rows were open.
 void ModelExecutor::UpdateSampler(const StepPlan& plan) {
   for (const base::SlotId slot : plan.closed) {
-    if (builder_.IsOpen(slot)) sampler_.Close(slot);
+    if (builder_.IsOpen(slot)) sampler_->Close(slot);
   }
-  for (const scheduler::SlotOpening& opening : plan.opened) {
-    const bool closed_above =
-        std::find(plan.closed.begin(), plan.closed.end(), opening.slot) != plan.closed.end();
-    if (!closed_above && builder_.IsOpen(opening.slot)) sampler_.Close(opening.slot);
-    OpenInSampler(plan, opening);
-  }
+  for (const scheduler::SlotOpening& opening : plan.opened) OpenInSampler(plan, opening);
 }
 
 void ModelExecutor::OpenInSampler(const StepPlan& plan, const scheduler::SlotOpening& opening) {
@@ -63,7 +59,7 @@ void ModelExecutor::OpenInSampler(const StepPlan& plan, const scheduler::SlotOpe
   if (!opening.sampling.ignore_eos) {
     masked_tokens_.insert(masked_tokens_.end(), eos_tokens_.begin(), eos_tokens_.end());
   }
-  sampler_.Open(
+  sampler_->Open(
       opening.slot,
       {.params = opening.sampling,
        .history = tokens.subspan(opening.history.begin, opening.history.count),
@@ -92,26 +88,31 @@ void ModelExecutor::ApplyMemoryEffects(const StepPlan& plan) {
 }
 
 void ModelExecutor::DrawSamples(const StepPlan& plan) {
-  const std::uint32_t vocabulary_size = model_->info().vocabulary_size;
+  tasks_.clear();
   for (const scheduler::SampleRequest& request : plan.samples) {
     PAGODA_CHECK(request.row < plan.rows.size());
-    const std::span<float> logits = model_->Logits(static_cast<std::int32_t>(request.row));
-    PAGODA_CHECK(logits.size() >= vocabulary_size);  // padded rows are longer
-    const model::SampledToken drawn = sampler_.Sample(
-        request.slot, request.choice, request.position, logits.first(vocabulary_size));
-    scheduler::SampleResult sample{.slot = request.slot,
-                                   .slot_generation = request.slot_generation,
-                                   .choice = request.choice,
-                                   .position = request.position,
-                                   .tokens = {},
-                                   .finite = drawn.finite};
-    if (drawn.finite) {
-      sample.tokens = {.begin = static_cast<std::uint32_t>(result_.tokens.size()), .count = 1};
-      result_.tokens.push_back(drawn.token);
-      builder_.SetLastToken(request.slot, drawn.token);
-    }
-    result_.samples.push_back(sample);
+    tasks_.push_back({.slot = request.slot,
+                      .choice = request.choice,
+                      .position = request.position,
+                      .logits = model_->Logits(static_cast<std::int32_t>(request.row))});
   }
+  drawn_.resize(tasks_.size());
+  sampler_->SampleBatch(tasks_, drawn_);
+  for (std::size_t i = 0; i < drawn_.size(); ++i) Report(plan.samples[i], drawn_[i]);
+}
+
+void ModelExecutor::Report(const scheduler::SampleRequest& request,
+                           const model::SampledToken& drawn) {
+  const auto begin = static_cast<std::uint32_t>(result_.tokens.size());
+  result_.samples.push_back({.slot = request.slot,
+                             .slot_generation = request.slot_generation,
+                             .choice = request.choice,
+                             .position = request.position,
+                             .tokens = {.begin = begin, .count = drawn.finite ? 1u : 0u},
+                             .finite = drawn.finite});
+  if (!drawn.finite) return;
+  result_.tokens.push_back(drawn.token);
+  builder_.SetLastToken(request.slot, drawn.token);
 }
 
 }  // namespace pagoda::engine

@@ -35,12 +35,15 @@ class ModelExecutor final : public Executor {
   void OpenInSampler(const scheduler::StepPlan& plan, const scheduler::SlotOpening& opening);
   void ApplyMemoryEffects(const scheduler::StepPlan& plan);
   void DrawSamples(const scheduler::StepPlan& plan);
+  void Report(const scheduler::SampleRequest& request, const model::SampledToken& drawn);
 
   const std::unique_ptr<model::Model> model_;
   const std::vector<base::TokenId> eos_tokens_;
   BatchBuilder builder_;
-  model::Sampler sampler_;
+  const std::unique_ptr<model::Sampler> sampler_;
   std::vector<base::TokenId> masked_tokens_;  // scratch of OpenInSampler
+  std::vector<model::SampleTask> tasks_;      // scratch of DrawSamples
+  std::vector<model::SampledToken> drawn_;
 
   bool has_step_ = false;  // submitted and not awaited
   absl::Status step_status_;
