@@ -16,11 +16,11 @@ namespace pagoda::model {
 
 // What a slot was opened with.
 struct SamplerOpening {
-  base::SamplingParams params;
-  std::span<const base::TokenId> history;  // prompt, then generated
+  base::SamplingParams params = {};
+  std::span<const base::TokenId> history = {};  // prompt, then generated
   std::int32_t num_prompt_tokens = 0;
-  std::span<const base::LogitBias> logit_bias;
-  std::span<const base::TokenId> masked_below_min_tokens;  // stop ids, and EOS unless ignored
+  std::span<const base::LogitBias> logit_bias = {};
+  std::span<const base::TokenId> masked_below_min_tokens = {};  // stop ids, and EOS unless ignored
 };
 
 struct SampledToken {
