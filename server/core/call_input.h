@@ -1,0 +1,40 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/ids.h"
+#include "scheduler/request.h"
+#include "text/chat_template.h"
+
+namespace pagoda::server {
+
+struct TextPrompt {
+  std::string text;
+  bool parse_special_tokens = false;
+  std::optional<bool> add_bos;
+};
+
+struct ChatPrompt {
+  std::vector<text::ChatMessage> messages;
+  bool add_generation_prompt = true;
+};
+
+using TokenPrompt = std::vector<base::TokenId>;
+using PromptInput = std::variant<TextPrompt, TokenPrompt, ChatPrompt>;
+
+// One request as a door has parsed it: plain values, absent apart from zero, nothing checked yet.
+struct CallInput {
+  std::string model;  // empty: the one that is loaded
+  PromptInput prompt;
+  scheduler::RequestFields fields;
+  std::vector<std::string> stops;
+  std::optional<std::string> cache_salt;
+  std::string client_request_id;  // a label for logs
+};
+
+inline constexpr std::size_t kMaxClientRequestIdBytes = 128;
+
+}  // namespace pagoda::server

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <atomic>
+
+#include "absl/status/statusor.h"
+#include "base/status_macros.h"
+#include "server/core/lifecycle.h"
+#include "server/core/pipeline.h"
+#include "server/core/refusal.h"
+
+namespace pagoda::server {
+
+// What doors hold: open from the start, while the pipeline comes once the model is loaded. Threads:
+// any.
+class FrontDesk {
+ public:
+  Lifecycle& lifecycle() { return lifecycle_; }
+  const Lifecycle& lifecycle() const { return lifecycle_; }
+
+  // `pipeline` must outlive every door.
+  void Install(Pipeline& pipeline) { pipeline_.store(&pipeline, std::memory_order_release); }
+
+  // The pipeline, when new requests are taken; else UNAVAILABLE with the reason.
+  absl::StatusOr<Pipeline*> Accepting() const {
+    PAGODA_RETURN_IF_ERROR(lifecycle_.CheckAccepting());
+    Pipeline* pipeline = pipeline_.load(std::memory_order_acquire);
+    if (pipeline == nullptr) return Unavailable(reason::kLoading, "the model is being loaded");
+    return pipeline;
+  }
+
+ private:
+  Lifecycle lifecycle_;
+  std::atomic<Pipeline*> pipeline_{nullptr};
+};
+
+}  // namespace pagoda::server

@@ -1,0 +1,344 @@
+#include "server/core/pipeline.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/check.h"
+#include "base/counter_rng.h"
+#include "base/field_error.h"
+#include "base/runtime/log.h"
+#include "base/status_macros.h"
+#include "base/strings.h"
+#include "server/core/joined_reply.h"
+#include "server/core/prompt_encoding.h"
+#include "server/core/refusal.h"
+#include "server/core/request_log.h"
+#include "text/stop_automaton.h"
+
+namespace pagoda::server {
+namespace {
+
+using scheduler::FinishReason;
+using scheduler::NewRequest;
+
+std::size_t LongestTokenBytes(const text::Tokenizer& tokenizer) {
+  std::size_t longest = 1;
+  for (base::TokenId id = 0; id < tokenizer.vocabulary_size(); ++id) {
+    longest = std::max(longest, tokenizer.Bytes(id).size());
+  }
+  return longest;
+}
+
+std::int64_t SumOfPermits(const std::vector<TenantBounds>& tenants) {
+  std::int64_t sum = 0;
+  for (const TenantBounds& bounds : tenants) sum += bounds.max_requests;
+  return sum;
+}
+
+// Every request with a permit, every text call, and the warm-up.
+std::size_t NumPosters(const PipelineOptions& options) {
+  return static_cast<std::size_t>(SumOfPermits(options.tenants) + options.max_text_calls + 1);
+}
+
+// A pure function of the process and the request: no shared generator whose state others could
+// move.
+std::uint64_t DrawSeed(std::uint64_t boot_id, base::RequestId id) {
+  const auto low = static_cast<std::uint32_t>(id.value());
+  const auto high = static_cast<std::uint32_t>(id.value() >> 32);
+  const auto words = base::Philox4x32({low, high, 0, 0}, boot_id);
+  return words[0] | (std::uint64_t{words[1]} << 32);
+}
+
+// Tokens that end the reply and add no text: below min_tokens they are masked, so any of them is
+// the end.
+std::vector<base::TokenId> SilentTokens(const NewRequest& request,
+                                        const scheduler::ModelLimits& limits) {
+  std::vector<base::TokenId> silent(request.stop_token_ids().begin(),
+                                    request.stop_token_ids().end());
+  if (!request.sampling().ignore_eos) {
+    silent.insert(silent.end(), limits.eos_tokens.begin(), limits.eos_tokens.end());
+  }
+  return silent;
+}
+
+// Keeps the place of a text call taken until its work is done.
+class PermittedCall final : public TextCall {
+ public:
+  PermittedCall(base::Gate& gate, std::unique_ptr<TextCall> call)
+      : gate_(gate), call_(std::move(call)) {}
+  ~PermittedCall() override { gate_.Leave(); }
+  void RunText() override { call_->RunText(); }
+
+ private:
+  base::Gate& gate_;
+  std::unique_ptr<TextCall> call_;
+};
+
+}  // namespace
+
+Pipeline::Pipeline(PipelineOptions options, ServedModel model, const Authenticator& authenticator,
+                   Lifecycle& lifecycle, const base::ClockSource& clock)
+    : options_(std::move(options)),
+      model_(std::move(model)),
+      authenticator_(authenticator),
+      lifecycle_(lifecycle),
+      clock_(clock),
+      longest_token_bytes_(LongestTokenBytes(*model_.tokenizer)),
+      gate_(options_.tenants),
+      submissions_(std::numeric_limits<std::int64_t>::max()),
+      text_calls_(options_.max_text_calls),
+      live_(NumPosters(options_)),
+      workers_({.num_threads = options_.num_text_threads,
+                .num_tenants = options_.tenants.size(),
+                .queue_capacity = NumPosters(options_)},
+               *this) {}
+
+Pipeline::~Pipeline() {
+  workers_.Stop();
+  PAGODA_CHECK(live_.size() == 0);
+}
+
+// --- taking a request in (door's thread)
+
+absl::StatusOr<ResponseStreamRef> Pipeline::Start(CallInput input, ReplyListener& listener) {
+  auto stream = TryStart(input, listener);
+  (stream.ok() ? metrics_.requests_accepted : metrics_.requests_refused).Add();
+  return stream;
+}
+
+absl::StatusOr<ResponseStreamRef> Pipeline::TryStart(CallInput& input, ReplyListener& listener) {
+  PAGODA_RETURN_IF_ERROR(lifecycle_.CheckAccepting());
+  PAGODA_RETURN_IF_ERROR(CheckModelName(input.model));
+  PAGODA_RETURN_IF_ERROR(CheckPromptSize(input.prompt));
+  const base::RequestId id{next_id_.fetch_add(1)};
+  PAGODA_ASSIGN_OR_RETURN(NewRequest request, MakeRequest(input, id));
+  PAGODA_ASSIGN_OR_RETURN(
+      AdmissionGate::Permit permit,
+      gate_.TryEnter(request.tenant, MaxPromptTokens(input.prompt, model_.limits.max_model_len)));
+  ResponseStreamRef stream = MakeStream(request, input, listener);
+  stream->Open(std::move(permit),
+               std::make_unique<Preparation>(Preparation{
+                   std::move(request), std::move(input.prompt), std::move(input.stops)}));
+  return stream;
+}
+
+absl::StatusOr<NewRequest> Pipeline::MakeRequest(const CallInput& input, base::RequestId id) const {
+  const Principal principal = authenticator_.Authenticate();
+  std::optional<std::string_view> salt;
+  if (input.cache_salt.has_value()) salt = *input.cache_salt;
+  PAGODA_ASSIGN_OR_RETURN(const CacheAccess access, authenticator_.Access(principal, salt, id));
+  if (input.client_request_id.size() > kMaxClientRequestIdBytes) {
+    return base::FieldError(
+        "client_request_id",
+        base::ToStd(absl::StrCat(input.client_request_id.size(), " bytes; at most ",
+                                 kMaxClientRequestIdBytes)));
+  }
+  PAGODA_ASSIGN_OR_RETURN(NewRequest request, NewRequest::Create(input.fields, model_.limits,
+                                                                 DrawSeed(options_.boot_id, id)));
+  request.id = id;
+  request.tenant = principal.tenant;
+  request.cache_namespace = access.cache_namespace;
+  request.one_request_namespace = access.one_request;
+  request.arrival = clock_.Now();
+  return request;
+}
+
+absl::Status Pipeline::CheckModelName(std::string_view name) const {
+  const auto& names = model_.card.names;
+  if (name.empty() || std::ranges::find(names, name) != names.end()) return absl::OkStatus();
+  return ModelNotFound(name, names.front());
+}
+
+absl::Status Pipeline::CheckPromptSize(const PromptInput& prompt) const {
+  // Before any work is done on it: what has more bytes than the longest tokens can cover is over
+  // the limit however it is cut.
+  const std::size_t limit =
+      longest_token_bytes_ * static_cast<std::size_t>(model_.limits.max_model_len);
+  std::size_t bytes = 0;
+  std::string_view field = "text";
+  if (const auto* text = std::get_if<TextPrompt>(&prompt)) bytes = text->text.size();
+  if (const auto* chat = std::get_if<ChatPrompt>(&prompt)) {
+    field = "messages";
+    for (const text::ChatMessage& message : chat->messages) bytes += message.content.size();
+  }
+  if (bytes <= limit) return absl::OkStatus();
+  return base::WithReason(
+      base::FieldError(
+          field, base::ToStd(absl::StrCat(bytes, " bytes cannot be fewer than max_model_len = ",
+                                          model_.limits.max_model_len, " tokens; send less"))),
+      scheduler::kReasonContextTooLong);
+}
+
+ResponseStreamRef Pipeline::MakeStream(const NewRequest& request, CallInput& input,
+                                       ReplyListener& listener) {
+  ResponseStream::Identity identity;
+  identity.id = request.id;
+  identity.wire_id =
+      absl::StrFormat("%08x-%d", static_cast<std::uint32_t>(options_.boot_id), request.id.value());
+  identity.tenant = request.tenant;
+  identity.client_request_id = std::move(input.client_request_id);
+  identity.arrival = request.arrival;
+  StreamOwner& owner = *this;
+  auto stream =
+      std::make_shared<ResponseStream>(std::move(identity), options_.stream, listener, owner);
+  live_.Insert(stream);
+  return stream;
+}
+
+absl::Status Pipeline::PostTextCall(std::unique_ptr<TextCall> call) {
+  PAGODA_RETURN_IF_ERROR(lifecycle_.CheckAccepting());
+  if (text_calls_.TryEnter() != base::Gate::Entry::kEntered) {
+    return WithRetryAfter(
+        base::WithReason(absl::ResourceExhaustedError(absl::StrCat(
+                             options_.max_text_calls,
+                             " Tokenize and Detokenize calls are running; try again later")),
+                         reason::kQueueFull),
+        kRetryAfterMs);
+  }
+  const base::TenantId tenant = authenticator_.Authenticate().tenant;
+  workers_.Post(tenant, std::make_unique<PermittedCall>(text_calls_, std::move(call)));
+  return absl::OkStatus();
+}
+
+absl::Status Pipeline::WarmUp() {
+  CallInput input;
+  input.prompt = TokenPrompt{0};
+  input.fields.temperature = 0.0f;
+  input.fields.max_tokens = std::min(2, model_.limits.max_model_len - 1);
+  input.fields.ignore_eos = true;
+  const base::RequestId id{next_id_.fetch_add(1)};
+  PAGODA_ASSIGN_OR_RETURN(NewRequest request, MakeRequest(input, id));
+  request.cache_namespace = authenticator_.OneRequestAccess(id).cache_namespace;
+  request.one_request_namespace = true;
+  JoinedReply reply;
+  ResponseStreamRef stream = MakeStream(request, input, reply);
+  stream->Open({}, std::make_unique<Preparation>(
+                       Preparation{std::move(request), std::move(input.prompt), {}}));
+  if (options_.num_text_threads == 0) workers_.RunPending();
+  return reply.Wait(*stream).end->status;
+}
+
+// --- text work (text worker)
+
+void Pipeline::RunText(const ResponseStreamRef& stream) {
+  stream->BeginText();
+  if (std::unique_ptr<Preparation> preparation = stream->TakePreparation()) {
+    absl::Status status = Prepare(*stream, *preparation);
+    if (!status.ok()) stream->Fail(std::move(status));
+  }
+  if (const auto end = stream->Pump(*model_.tokenizer, clock_.Now())) Record(*stream, *end);
+  if (stream->EndText()) PostText(stream);
+}
+
+absl::Status Pipeline::Prepare(ResponseStream& stream, Preparation& preparation) {
+  NewRequest& request = preparation.request;
+  if (const auto why = stream.end_requested()) return StatusOf(*why, false);
+  if (clock_.Now() >= request.deadline()) return StatusOf(FinishReason::kDeadline, false);
+  PAGODA_ASSIGN_OR_RETURN(const EncodedPrompt prompt, EncodePrompt(preparation.prompt, model_));
+  PAGODA_RETURN_IF_ERROR(request.AttachPrompt(prompt.tokens, model_.limits));
+  stream.ShrinkPermit(request.prompt_length());
+  if (!preparation.stops.empty()) {
+    PAGODA_ASSIGN_OR_RETURN(request.stop_condition,
+                            text::MakeStopAutomaton(preparation.stops, *model_.tokenizer));
+  }
+  if (!request.one_request_namespace) {
+    scheduler::KeyDomain domain = model_.key_domain;
+    domain.epoch = engine_->epoch();
+    const scheduler::NamespaceKey key = *request.cache_namespace;
+    request.AttachKeys(key, scheduler::BlockKeyer(key, domain));
+  }
+  stream.SetSilentTokens(SilentTokens(request, model_.limits));
+  return Submit(stream, std::move(request));
+}
+
+absl::Status Pipeline::Submit(ResponseStream& stream, NewRequest request) {
+  if (submissions_.TryEnter() != base::Gate::Entry::kEntered) {
+    return engine_failed_.load() ? base::WithReason(absl::InternalError("the engine has failed"),
+                                                    reason::kEngineFailed)
+                                 : StatusOf(FinishReason::kShutdown, false);
+  }
+  engine_->Submit(std::move(request));
+  stream.OnSubmitted(clock_.Now());
+  submissions_.Leave();
+  return absl::OkStatus();
+}
+
+void Pipeline::Record(const ResponseStream& stream, const ReplyEnd& end) {
+  switch (end.status.code()) {
+    case absl::StatusCode::kOk:
+      metrics_.requests_completed.Add();
+      break;
+    case absl::StatusCode::kCancelled:
+    case absl::StatusCode::kDeadlineExceeded:
+      metrics_.requests_cancelled.Add();
+      break;
+    default:
+      metrics_.requests_failed.Add();
+  }
+  if (base::ReasonOf(end.status) == reason::kSlowConsumer) metrics_.slow_readers.Add();
+  metrics_.prompt_tokens.Add(end.receipt.prompt_tokens);
+  metrics_.cached_tokens.Add(end.receipt.cached_tokens);
+  metrics_.generated_tokens.Add(end.receipt.generated_tokens);
+  base::LogInfo(RequestLogLine(stream.identity(), end));
+}
+
+// --- events of the engine (engine thread)
+
+void Pipeline::OnTokens(const engine::TokenDelivery& delivery) {
+  if (const ResponseStreamRef stream = live_.Find(delivery.request)) {
+    stream->OnTokens(delivery, clock_.Now());
+  }
+}
+
+void Pipeline::OnFinished(engine::Completion completion) {
+  if (const ResponseStreamRef stream = live_.Find(completion.event.request.id)) {
+    stream->OnFinished(std::move(completion));
+  }
+}
+
+void Pipeline::OnEngineFailed(const absl::Status& why) {
+  base::LogError(absl::StrCat("the engine has failed: ", why.ToString()));
+  engine_failed_.store(true);
+  submissions_.Close();
+  lifecycle_.SetEngineFailed();
+  const absl::Status status =
+      base::WithReason(absl::InternalError("the engine has failed while this request was inside"),
+                       reason::kEngineFailed);
+  for (const ResponseStreamRef& stream : live_.Snapshot()) stream->Fail(status);
+}
+
+// --- what streams ask for
+
+void Pipeline::PostText(ResponseStreamRef stream) {
+  const base::TenantId tenant = stream->identity().tenant;
+  workers_.Post(tenant, std::move(stream));
+}
+
+void Pipeline::CancelInEngine(base::RequestId id, FinishReason why) { engine_->Cancel(id, why); }
+
+void Pipeline::PauseInEngine(base::RequestId id, bool paused) {
+  if (paused) metrics_.pauses.Add();
+  engine_->SetPaused(id, paused);
+}
+
+void Pipeline::OnClosed(ResponseStream& stream) { live_.Erase(stream.identity().id); }
+
+// --- drain and monitor
+
+void Pipeline::CloseSubmissions() {
+  submissions_.Close();
+  submissions_.WaitUntilEmpty(std::chrono::steady_clock::time_point::max());
+}
+
+void Pipeline::CheckReaders(base::Instant now) {
+  for (const ResponseStreamRef& stream : live_.Snapshot()) {
+    stream->CheckReader(now, options_.slow_reader_grace_nanos);
+  }
+}
+
+}  // namespace pagoda::server

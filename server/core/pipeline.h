@@ -1,0 +1,116 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/runtime/clock.h"
+#include "base/runtime/gate.h"
+#include "engine/output_sink.h"
+#include "server/core/admission_gate.h"
+#include "server/core/auth/authenticator.h"
+#include "server/core/call_input.h"
+#include "server/core/engine_port.h"
+#include "server/core/lifecycle.h"
+#include "server/core/live_requests.h"
+#include "server/core/response_stream.h"
+#include "server/core/served_model.h"
+#include "server/core/server_metrics.h"
+#include "server/core/text_workers.h"
+
+namespace pagoda::server {
+
+struct PipelineOptions {
+  std::vector<TenantBounds> tenants;  // by TenantId
+  StreamBounds stream;
+  std::int32_t num_text_threads = 2;  // 0: RunPendingText does the work, for tests
+  std::int64_t max_text_calls = 64;   // Tokenize and Detokenize calls at once
+  std::int64_t slow_reader_grace_nanos = 10'000'000'000;
+  std::uint64_t boot_id =
+      0;  // random; tells this process's request ids and drawn seeds from another's
+};
+
+// The way of a request through the server, the same for every door: check, permit, prepare on a
+// text worker, engine, text again, reply. Knows neither gRPC nor HTTP. See server/README.md for the
+// drawing. Owner: main, which connects and starts the engine after making this and stops it before
+// destroying this. Threads: Start, PostTextCall from any (doors); OutputSink's methods on the
+// engine thread; Check... from the monitor.
+class Pipeline final : public engine::OutputSink, private StreamOwner, private StreamRunner {
+ public:
+  Pipeline(PipelineOptions options, ServedModel model, const Authenticator& authenticator,
+           Lifecycle& lifecycle, const base::ClockSource& clock);
+  ~Pipeline() override;  // Requires: every request is closed.
+
+  // Before the first Start. `engine` must outlive every request.
+  void Connect(EnginePort& engine) { engine_ = &engine; }
+
+  // Takes a request in, or says at once why not. The listener must live until it has taken the last
+  // part.
+  absl::StatusOr<ResponseStreamRef> Start(CallInput input, ReplyListener& listener);
+  // Runs a piece of text work with a bound on how many there are.
+  absl::Status PostTextCall(std::unique_ptr<TextCall> call);
+  // One tiny generation through everything but the gate, before the server says that it is ready.
+  // Blocks.
+  absl::Status WarmUp();
+
+  // Nothing new is taken from now on. What is inside goes on.
+  void CloseGate() { gate_.Close(); }
+  bool WaitUntilEmpty(base::Instant time) { return gate_.WaitUntilEmpty(time); }
+  // After this nothing is submitted any more: what is still being prepared ends with SHUTDOWN.
+  // Before the engine is stopped.
+  void CloseSubmissions();
+
+  // Applies the slow-reader rule to every live request.
+  void CheckReaders(base::Instant now);
+  engine::EngineStats engine_stats() const { return engine_->stats(); }
+
+  absl::Status CheckModelName(std::string_view name) const;
+  const ServedModel& model() const { return model_; }
+  const ServerMetrics& metrics() const { return metrics_; }
+  std::int64_t num_live() const { return static_cast<std::int64_t>(live_.size()); }
+  void RunPendingText() { workers_.RunPending(); }
+
+  void OnTokens(const engine::TokenDelivery& delivery) override;
+  void OnFinished(engine::Completion completion) override;
+  void OnEngineFailed(const absl::Status& why) override;
+
+ private:
+  void PostText(ResponseStreamRef stream) override;
+  void CancelInEngine(base::RequestId id, scheduler::FinishReason why) override;
+  void PauseInEngine(base::RequestId id, bool paused) override;
+  void OnClosed(ResponseStream& stream) override;
+  void RunText(const ResponseStreamRef& stream) override;
+
+  absl::StatusOr<ResponseStreamRef> TryStart(CallInput& input, ReplyListener& listener);
+  absl::StatusOr<scheduler::NewRequest> MakeRequest(const CallInput& input,
+                                                    base::RequestId id) const;
+  absl::Status CheckPromptSize(const PromptInput& prompt) const;
+  ResponseStreamRef MakeStream(const scheduler::NewRequest& request, CallInput& input,
+                               ReplyListener& listener);
+  absl::Status Prepare(ResponseStream& stream, Preparation& preparation);
+  absl::Status Submit(ResponseStream& stream, scheduler::NewRequest request);
+  void Record(const ResponseStream& stream, const ReplyEnd& end);
+
+  const PipelineOptions options_;
+  const ServedModel model_;
+  const Authenticator& authenticator_;
+  Lifecycle& lifecycle_;
+  const base::ClockSource& clock_;
+  const std::size_t longest_token_bytes_;
+  EnginePort* engine_ = nullptr;
+
+  ServerMetrics metrics_;
+  std::atomic<std::uint64_t> next_id_{1};
+  std::atomic<bool> engine_failed_{false};
+  AdmissionGate gate_;
+  base::Gate submissions_;
+  base::Gate text_calls_;
+  LiveRequests live_;
+  TextWorkers workers_;  // last: its threads use everything above
+};
+
+}  // namespace pagoda::server

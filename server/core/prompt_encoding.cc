@@ -1,0 +1,106 @@
+#include "server/core/prompt_encoding.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/field_error.h"
+#include "base/status_macros.h"
+#include "base/strings.h"
+#include "server/core/refusal.h"
+#include "text/text_stream.h"
+
+namespace pagoda::server {
+namespace {
+
+using Tokens = std::vector<base::TokenId>;
+
+void PutBosFirst(const text::Tokenizer& tokenizer, Tokens& tokens) {
+  const auto bos = tokenizer.bos_token();
+  if (bos.has_value() && (tokens.empty() || tokens.front() != *bos)) {
+    tokens.insert(tokens.begin(), *bos);
+  }
+}
+
+// The field that `status`, made by the tokenizer for a text, is about.
+absl::Status AboutField(std::string_view field, const absl::Status& status) {
+  if (status.code() != absl::StatusCode::kInvalidArgument || !base::FieldOf(status).empty()) {
+    return status;
+  }
+  return base::FieldError(field, base::ToStd(status.message()));
+}
+
+absl::StatusOr<EncodedPrompt> Encode(const TextPrompt& prompt, const ServedModel& model) {
+  const text::Tokenizer& tokenizer = *model.tokenizer;
+  if (prompt.add_bos.value_or(false) && !tokenizer.bos_token().has_value()) {
+    return base::FieldError("add_bos", "the model has no BOS token; leave the field out");
+  }
+  const auto specials = prompt.parse_special_tokens ? text::Tokenizer::Specials::kControl
+                                                    : text::Tokenizer::Specials::kPlain;
+  auto tokens = tokenizer.Encode(prompt.text, specials);
+  if (!tokens.ok()) return AboutField("text", tokens.status());
+  if (prompt.add_bos.value_or(tokenizer.adds_bos())) PutBosFirst(tokenizer, *tokens);
+  return EncodedPrompt{*std::move(tokens), {}};
+}
+
+absl::StatusOr<EncodedPrompt> Encode(const TokenPrompt& prompt, const ServedModel&) {
+  return EncodedPrompt{prompt, {}};
+}
+
+absl::StatusOr<EncodedPrompt> Encode(const ChatPrompt& prompt, const ServedModel& model) {
+  const text::Tokenizer& tokenizer = *model.tokenizer;
+  if (model.chat_template == nullptr) {
+    return base::WithReason(
+        absl::FailedPreconditionError("the model's file has no chat template; use Generate"),
+        reason::kNoChatTemplate);
+  }
+  if (prompt.messages.empty()) {
+    return base::FieldError("messages", "empty; send at least one message");
+  }
+  text::ChatTemplateOptions options;
+  options.add_generation_prompt = prompt.add_generation_prompt;
+  if (const auto bos = tokenizer.bos_token()) options.bos_token = tokenizer.Bytes(*bos);
+  const Tokens eos = tokenizer.eos_tokens();
+  if (!eos.empty()) options.eos_token = tokenizer.Bytes(eos.front());
+  auto rendered = model.chat_template->Render(prompt.messages, options);
+  if (!rendered.ok()) return AboutField("messages", rendered.status());
+  auto tokens = tokenizer.EncodeMarked(*rendered);
+  if (!tokens.ok()) return AboutField("messages", tokens.status());
+  if (tokenizer.adds_bos()) PutBosFirst(tokenizer, *tokens);
+  return EncodedPrompt{*std::move(tokens), rendered->Joined()};
+}
+
+}  // namespace
+
+absl::StatusOr<EncodedPrompt> EncodePrompt(const PromptInput& prompt, const ServedModel& model) {
+  return std::visit([&model](const auto& input) { return Encode(input, model); }, prompt);
+}
+
+std::int64_t MaxPromptTokens(const PromptInput& prompt, std::int32_t max_model_len) {
+  std::int64_t bound = max_model_len;
+  if (const auto* text = std::get_if<TextPrompt>(&prompt)) {
+    bound = static_cast<std::int64_t>(text->text.size()) + 1;  // BOS
+  } else if (const auto* tokens = std::get_if<TokenPrompt>(&prompt)) {
+    bound = static_cast<std::int64_t>(tokens->size());
+  }
+  return std::min<std::int64_t>(bound, max_model_len);
+}
+
+absl::StatusOr<std::string> DecodeTokens(std::span<const base::TokenId> tokens, bool skip_special,
+                                         const text::Tokenizer& tokenizer) {
+  text::TextStream stream;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    if (tokens[i] >= tokenizer.vocabulary_size()) {
+      return base::FieldError(
+          "token_ids",
+          base::ToStd(absl::StrCat("id ", tokens[i], " at index ", i,
+                                   " is outside the vocabulary of ", tokenizer.vocabulary_size())));
+    }
+    stream.Append(skip_special ? text::TextBytes(tokenizer, tokens[i])
+                               : tokenizer.Bytes(tokens[i]));
+  }
+  return stream.Finish(std::numeric_limits<std::uint64_t>::max());
+}
+
+}  // namespace pagoda::server

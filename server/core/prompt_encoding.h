@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/ids.h"
+#include "server/core/call_input.h"
+#include "server/core/served_model.h"
+
+namespace pagoda::server {
+
+struct EncodedPrompt {
+  std::vector<base::TokenId> tokens;
+  std::string rendered_text;  // of a chat: what the template made
+};
+
+// A prompt in any of its forms as token ids. BOS: a chat gets exactly one when the model's files
+// ask for one (the template's own counts); a raw text gets one as `add_bos` says, absent as the
+// files say, never a second. Errors name the field. Threads: any; linear in the length of the text.
+absl::StatusOr<EncodedPrompt> EncodePrompt(const PromptInput& prompt, const ServedModel& model);
+
+// An upper bound of the prompt's tokens that costs nothing to know, for the gate: a text has at
+// most one token per byte, and a prompt over max_model_len is refused anyway.
+std::int64_t MaxPromptTokens(const PromptInput& prompt, std::int32_t max_model_len);
+
+// The text of tokens, repaired to UTF-8. Refuses (InvalidArgument, field token_ids) an id outside
+// the vocabulary.
+absl::StatusOr<std::string> DecodeTokens(std::span<const base::TokenId> tokens, bool skip_special,
+                                         const text::Tokenizer& tokenizer);
+
+}  // namespace pagoda::server

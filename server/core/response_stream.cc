@@ -1,0 +1,373 @@
+#include "server/core/response_stream.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/field_error.h"
+#include "server/core/refusal.h"
+
+// Every method decides under the lock and acts after it: locks are leaves. What the decision was
+// rides in local variables.
+//
+//   engine thread       ring_, showable_bytes_, completion_        (OnTokens, OnFinished)
+//   text worker         ring_ -> text_ -> ready_, end_             (Pump; one at a time by
+//   text_state_) door                ready_, end_ -> message                    (Take)
+namespace pagoda::server {
+namespace {
+
+using scheduler::FinishReason;
+
+double MillisBetween(base::Instant from, base::Instant to) {
+  return static_cast<double>(to.NanosSince(from)) / 1e6;
+}
+
+void Append(ReplyPart& target, ReplyPart&& more) {
+  target.text += more.text;
+  target.tokens.insert(target.tokens.end(), more.tokens.begin(), more.tokens.end());
+}
+
+}  // namespace
+
+struct ResponseStream::Arrived {
+  std::uint64_t showable_bytes = 0;
+  std::optional<engine::Completion> completion;
+  std::optional<absl::Status> failure;
+  std::optional<base::Instant> submitted_at, first_token_at;
+
+  bool is_last() const { return completion.has_value() || failure.has_value(); }
+};
+
+ResponseStream::ResponseStream(Identity identity, const StreamBounds& bounds,
+                               ReplyListener& listener, StreamOwner& owner)
+    : identity_(std::move(identity)),
+      bounds_(bounds),
+      listener_(listener),
+      owner_(owner),
+      ring_(bounds.ring_tokens),
+      ready_(ReplyPart{}) {
+  PAGODA_CHECK(bounds.resume_at < bounds.pause_at && bounds.pause_at < bounds.ring_tokens);
+}
+
+void ResponseStream::Open(AdmissionGate::Permit permit, std::unique_ptr<Preparation> preparation) {
+  permit_ = std::move(permit);
+  {
+    base::MutexLock lock(mutex_);
+    preparation_ = std::move(preparation);
+    PAGODA_CHECK(MarkForText());
+  }
+  owner_.PostText(shared_from_this());
+}
+
+std::unique_ptr<Preparation> ResponseStream::TakePreparation() {
+  base::MutexLock lock(mutex_);
+  return std::move(preparation_);
+}
+
+std::optional<FinishReason> ResponseStream::end_requested() const {
+  base::MutexLock lock(mutex_);
+  return end_requested_;
+}
+
+void ResponseStream::OnSubmitted(base::Instant now) {
+  std::optional<FinishReason> why;
+  {
+    base::MutexLock lock(mutex_);
+    submitted_at_ = now;
+    if (!engine_done_) why = end_requested_;
+  }
+  // Whoever asked before this point could not reach the engine; whoever asks after it does so
+  // himself.
+  if (why.has_value()) owner_.CancelInEngine(identity_.id, *why);
+}
+
+void ResponseStream::OnTokens(const engine::TokenDelivery& delivery, base::Instant now) {
+  bool post = false;
+  bool first = false;
+  bool full = false;
+  {
+    base::MutexLock lock(mutex_);
+    if (engine_done_) return;
+    first = !first_token_at_.has_value();
+    if (first) first_token_at_ = now;
+    for (base::TokenId token : delivery.tokens) {
+      PAGODA_CHECK_MSG(ring_.TryPush(std::move(token)), "a paused request went on");
+    }
+    showable_bytes_ = delivery.showable_bytes;
+    num_unread_tokens_ += delivery.tokens.size();
+    full = num_unread_tokens_ >= bounds_.pause_at;
+    if (full) {
+      want_pause_ = true;
+      if (!full_since_.has_value()) full_since_ = now;
+    }
+    post = MarkForText();
+  }
+  if (first) permit_.ReleaseTokens();
+  // Said again with each delivery while it holds, and always by this thread: no other one can keep
+  // the engine from hearing.
+  if (full) TellPause(true);
+  if (post) owner_.PostText(shared_from_this());
+}
+
+void ResponseStream::OnFinished(engine::Completion completion) {
+  bool post = false;
+  {
+    base::MutexLock lock(mutex_);
+    if (!engine_done_) {
+      engine_done_ = true;
+      completion_.emplace(std::move(completion));
+      post = MarkForText();
+    }
+  }
+  if (post) owner_.PostText(shared_from_this());
+}
+
+void ResponseStream::Fail(absl::Status status) {
+  PAGODA_CHECK(!status.ok());
+  bool post = false;
+  {
+    base::MutexLock lock(mutex_);
+    if (engine_done_) return;
+    engine_done_ = true;
+    failure_ = std::move(status);
+    post = MarkForText();
+  }
+  if (post) owner_.PostText(shared_from_this());
+}
+
+bool ResponseStream::MarkForText() {
+  switch (text_state_) {
+    case TextState::kIdle:
+      text_state_ = TextState::kQueued;
+      return true;
+    case TextState::kRunning:
+      text_state_ = TextState::kRunAgain;
+      return false;
+    case TextState::kQueued:
+    case TextState::kRunAgain:
+      return false;
+  }
+  return false;
+}
+
+void ResponseStream::BeginText() {
+  base::MutexLock lock(mutex_);
+  PAGODA_CHECK(text_state_ == TextState::kQueued);
+  text_state_ = TextState::kRunning;
+}
+
+bool ResponseStream::EndText() {
+  base::MutexLock lock(mutex_);
+  // An ended stream has nothing left to do; being posted then would count against no permit.
+  const bool again = text_state_ == TextState::kRunAgain && !end_.has_value();
+  text_state_ = again ? TextState::kQueued : TextState::kIdle;
+  return again;
+}
+
+void ResponseStream::TakeArrived(Arrived& arrived) {
+  scratch_.clear();
+  scratch_.reserve(bounds_.ring_tokens);
+  base::MutexLock lock(mutex_);
+  while (!ring_.empty()) scratch_.push_back(ring_.Pop());
+  arrived.showable_bytes = showable_bytes_;
+  // Taken together with the tokens before it: an end is made only when every token is in its part.
+  arrived.completion = std::exchange(completion_, std::nullopt);
+  arrived.failure = std::exchange(failure_, std::nullopt);
+  arrived.submitted_at = submitted_at_;
+  arrived.first_token_at = first_token_at_;
+}
+
+void ResponseStream::AppendText(Arrived& arrived, const text::Tokenizer& tokenizer,
+                                ReplyPart& part) {
+  for (base::TokenId token : scratch_) {
+    part.tokens.push_back(token);
+    const bool silent = std::ranges::find(silent_tokens_, token) != silent_tokens_.end();
+    if (!silent) text_.Append(text::TextBytes(tokenizer, token));
+  }
+  // A request that ended takes all that may be shown in Finish; held bytes were released by the
+  // engine.
+  if (arrived.completion.has_value()) {
+    part.text += text_.Finish(arrived.completion->text_bytes);
+  } else {
+    part.text += text_.Take(arrived.showable_bytes);
+  }
+}
+
+std::optional<ReplyEnd> ResponseStream::Pump(const text::Tokenizer& tokenizer, base::Instant now) {
+  Arrived arrived;
+  TakeArrived(arrived);
+  ReplyPart fresh;
+  AppendText(arrived, tokenizer, fresh);
+  std::optional<ReplyEnd> end;
+  if (arrived.is_last()) end = MakeEnd(arrived, now);
+
+  ReplyPart part;
+  {
+    base::MutexLock lock(mutex_);
+    part = *std::exchange(ready_, std::nullopt);
+  }
+  Append(part, std::move(fresh));
+  bool notify = false;
+  bool close = false;
+  ReplyPart dropped;
+  {
+    base::MutexLock lock(mutex_);
+    if (end.has_value()) {
+      end_ = end;
+      ended_at_ = now;
+    }
+    if (discard_) {
+      num_unread_tokens_ -= part.tokens.size();
+      std::swap(dropped, part);
+    }
+    notify = reader_waits_ && (end_.has_value() || part.has_content());
+    if (notify) reader_waits_ = false;
+    ready_ = std::move(part);
+    close = discard_ && TryClose();
+  }
+  if (close) Close();
+  if (notify) listener_.OnReplyReady();
+  return end;
+}
+
+ReplyEnd ResponseStream::MakeEnd(const Arrived& arrived, base::Instant now) const {
+  ReplyEnd end;
+  end.total_ms = MillisBetween(identity_.arrival, now);
+  end.queue_ms = MillisBetween(identity_.arrival, arrived.submitted_at.value_or(now));
+  if (arrived.first_token_at.has_value()) {
+    end.first_token_ms = MillisBetween(identity_.arrival, *arrived.first_token_at);
+  }
+  if (arrived.failure.has_value()) {
+    end.status = *arrived.failure;
+    return end;
+  }
+  const engine::Completion& completion = *arrived.completion;
+  end.reason = completion.event.reason;
+  end.status = StatusOf(end.reason, completion.event.was_admitted);
+  end.has_receipt = true;
+  end.receipt = completion.event.receipt;
+  end.seed = completion.event.request.sampling().seed;
+  end.max_tokens = completion.event.request.max_tokens();
+  if (completion.matched_stop >= 0) {
+    end.matched_stop = static_cast<std::uint32_t>(completion.matched_stop);
+  }
+  if (completion.matched_stop_token >= 0) {
+    end.matched_stop_token = static_cast<base::TokenId>(completion.matched_stop_token);
+  }
+  return end;
+}
+
+ResponseStream::Taken ResponseStream::Take(ReplyPart& part) {
+  Taken taken = Taken::kNothing;
+  bool close = false;
+  bool resume = false;
+  part.text.clear();
+  part.tokens.clear();
+  part.end.reset();
+  {
+    base::MutexLock lock(mutex_);
+    if (ready_.has_value() && !discard_) {
+      num_unread_tokens_ -= ready_->tokens.size();
+      // Trading places keeps the capacity of both.
+      std::swap(part.text, ready_->text);
+      std::swap(part.tokens, ready_->tokens);
+    }
+    if (ready_.has_value() && end_.has_value()) {
+      part.end = end_;
+      taken = Taken::kLast;
+      close = TryClose();
+    } else {
+      taken = part.has_content() ? Taken::kPart : Taken::kNothing;
+    }
+    reader_waits_ = taken == Taken::kNothing;
+    if (want_pause_ && num_unread_tokens_ <= bounds_.resume_at) {
+      want_pause_ = false;
+      full_since_.reset();
+      resume = !engine_done_;
+    }
+  }
+  if (resume) TellPause(false);
+  if (close) Close();
+  return taken;
+}
+
+void ResponseStream::Cancel() { RequestEnd(FinishReason::kCancelled, /*discard=*/true); }
+
+void ResponseStream::RequestEnd(FinishReason why, bool discard) {
+  bool tell_engine = false;
+  bool close = false;
+  ReplyPart dropped;
+  {
+    base::MutexLock lock(mutex_);
+    if (discard && !discard_) {
+      discard_ = true;
+      if (ready_.has_value()) {
+        num_unread_tokens_ -= ready_->tokens.size();
+        std::swap(dropped, *ready_);
+      }
+    }
+    if (!end_requested_.has_value()) {
+      end_requested_ = why;
+      tell_engine = submitted_at_.has_value() && !engine_done_;
+    }
+    close = discard_ && end_.has_value() && TryClose();
+  }
+  if (close) Close();
+  if (tell_engine) owner_.CancelInEngine(identity_.id, why);
+}
+
+void ResponseStream::CheckReader(base::Instant now, std::int64_t grace_nanos) {
+  bool slow = false;
+  bool close = false;
+  ReplyPart dropped;
+  {
+    base::MutexLock lock(mutex_);
+    if (!engine_done_) {
+      slow = full_since_.has_value() && now.NanosSince(*full_since_) >= grace_nanos;
+    } else if (ended_at_.has_value() && !closed_ && ready_.has_value() &&
+               now.NanosSince(*ended_at_) >= grace_nanos) {
+      // The client never came for the end: what is left of the reply goes, and the end says why.
+      std::swap(dropped, *ready_);
+      num_unread_tokens_ = 0;
+      if (end_->status.ok()) end_->status = StatusOf(FinishReason::kSlowConsumer, true);
+      close = TryClose();
+    }
+  }
+  if (close) Close();
+  if (slow) RequestEnd(FinishReason::kSlowConsumer, /*discard=*/false);
+}
+
+bool ResponseStream::TryClose() {
+  if (closed_ || !end_.has_value()) return false;
+  closed_ = true;
+  return true;
+}
+
+void ResponseStream::Close() {
+  owner_.OnClosed(*this);
+  // Last: whoever waits for the gate to empty may take the owner away.
+  permit_.Release();
+}
+
+void ResponseStream::TellPause(bool paused) {
+  // Two threads may tell at once, so an old word can arrive after a new one: whoever has spoken
+  // looks again and puts it right. The last word is therefore always the last wish.
+  while (true) {
+    owner_.PauseInEngine(identity_.id, paused);
+    base::MutexLock lock(mutex_);
+    if (engine_done_ || want_pause_ == paused) return;
+    paused = want_pause_;
+  }
+}
+
+bool ResponseStream::closed() const {
+  base::MutexLock lock(mutex_);
+  return closed_;
+}
+
+std::size_t ResponseStream::num_unread_tokens() const {
+  base::MutexLock lock(mutex_);
+  return num_unread_tokens_;
+}
+
+}  // namespace pagoda::server

@@ -1,0 +1,291 @@
+#include "server/core/pipeline.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/field_error.h"
+#include "server/core/refusal.h"
+#include "server/core/text_calls.h"
+#include "tests/server/world.h"
+
+namespace pagoda::server {
+namespace {
+
+using absl::StatusCode;
+using scheduler::FinishReason;
+using testing::HasSubstr;
+using Taken = ResponseStream::Taken;
+
+absl::Status EndOf(ResponseStream& stream) {
+  JoinedReply joined;
+  PAGODA_CHECK(joined.TakeAll(stream));
+  return joined.joined().end->status;
+}
+
+TEST(Pipeline, ARequestReachesTheEngineWholeAndItsReplyTheDoor) {
+  World world;
+  FakeReader reader;
+  CallInput input = World::Text("abcd", 5);
+  input.fields.seed = 99;
+  input.stops = {"gh"};
+  const auto stream = world.MustStart(std::move(input), reader);
+  const base::RequestId id = stream->identity().id;
+  const scheduler::NewRequest& request = world.engine.request(id);
+  EXPECT_EQ(request.tokens(), (std::vector<base::TokenId>{0, 1, 2, 3}));
+  EXPECT_EQ(request.keys().size(), 1u);
+  EXPECT_EQ(request.epoch(), 7u);
+  EXPECT_NE(request.stop_condition, nullptr);
+  EXPECT_EQ(request.sampling().seed, 99u);
+  world.engine.Deliver(id, {4, 5});
+  world.engine.Finish(id, FinishReason::kLength);
+  world.RunText();
+  JoinedReply joined;
+  ASSERT_TRUE(joined.TakeAll(*stream));
+  EXPECT_EQ(joined.joined().text, "ef");
+  EXPECT_EQ(joined.joined().end->seed, 99u);
+  EXPECT_EQ(joined.joined().end->max_tokens, 5);
+  EXPECT_EQ(joined.joined().end->receipt.prompt_tokens, 4);
+  EXPECT_EQ(world.pipeline.num_live(), 0);
+  EXPECT_EQ(world.pipeline.metrics().requests_completed.value(), 1);
+}
+
+TEST(Pipeline, AnAbsentSeedIsDrawnAndDiffersFromRequestToRequest) {
+  World world;
+  FakeReader first_reader, second_reader;
+  const auto first = world.MustStart(World::Ids({0}), first_reader);
+  const auto second = world.MustStart(World::Ids({0}), second_reader);
+  EXPECT_NE(world.engine.request(first->identity().id).sampling().seed,
+            world.engine.request(second->identity().id).sampling().seed);
+  first->Cancel();
+  second->Cancel();
+  world.engine.ReadMail();
+  world.RunText();
+}
+
+TEST(Pipeline, WhatDoesNotFitTheGateIsRefusedAtOnceWithAHintAndTheRestGoesOn) {
+  World::Options options;
+  options.max_requests = 2;
+  World world(options);
+  FakeReader reader;
+  const auto first = world.MustStart(World::Ids({0}), reader);
+  const auto second = world.MustStart(World::Ids({0}), reader);
+  const auto third = world.pipeline.Start(World::Ids({0}), reader);
+  EXPECT_EQ(third.status().code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(base::ReasonOf(third.status()), reason::kQueueFull);
+  EXPECT_TRUE(RetryAfterMsOf(third.status()).has_value());
+  EXPECT_THAT(std::string(third.status().message()), HasSubstr("2 of 2"));
+  world.engine.Finish(first->identity().id, FinishReason::kStop);
+  world.RunText();
+  EXPECT_TRUE(EndOf(*first).ok());
+  const auto fourth = world.MustStart(World::Ids({0}), reader);
+  for (const auto& stream : {second, fourth}) {
+    world.engine.Finish(stream->identity().id, FinishReason::kStop);
+    world.RunText();
+    EXPECT_TRUE(EndOf(*stream).ok());
+  }
+}
+
+TEST(Pipeline, QueuedPromptTokensAreBoundedAndFreedByTheFirstToken) {
+  World::Options options;
+  options.max_queued_tokens = 10;
+  World world(options);
+  FakeReader reader;
+  const auto first = world.MustStart(World::Ids({0, 1, 2, 3, 4, 5}), reader);
+  EXPECT_EQ(world.pipeline.Start(World::Ids({0, 1, 2, 3, 4}), reader).status().code(),
+            StatusCode::kResourceExhausted);
+  world.engine.Deliver(first->identity().id, {1});
+  const auto second = world.MustStart(World::Ids({0, 1, 2, 3, 4}), reader);
+  for (const auto& stream : {first, second}) {
+    world.engine.Finish(stream->identity().id, FinishReason::kStop);
+    world.RunText();
+    EXPECT_TRUE(EndOf(*stream).ok());
+  }
+}
+
+TEST(Pipeline, RefusesBadRequestsByFieldBeforeTheyCostAnything) {
+  World world;
+  FakeReader reader;
+  const auto refused = [&](CallInput input) {
+    return world.pipeline.Start(std::move(input), reader).status();
+  };
+  CallInput input = World::Ids({0});
+  input.fields.temperature = -1.0f;
+  EXPECT_EQ(base::FieldOf(refused(std::move(input))), "temperature");
+  input = World::Ids({0});
+  input.cache_salt = std::string(257, 's');
+  EXPECT_EQ(base::FieldOf(refused(std::move(input))), "cache_salt");
+  input = World::Ids({0});
+  input.client_request_id = std::string(129, 'x');
+  EXPECT_EQ(base::FieldOf(refused(std::move(input))), "client_request_id");
+  input = World::Text(std::string(65, 'a'));
+  EXPECT_EQ(base::FieldOf(refused(std::move(input))), "text");
+  input = World::Ids({0});
+  input.model = "other";
+  EXPECT_EQ(refused(std::move(input)).code(), StatusCode::kNotFound);
+  input = World::Ids({0});
+  input.model = "alias";
+  const auto taken = world.MustStart(std::move(input), reader);
+  taken->Cancel();
+  world.engine.ReadMail();
+  world.RunText();
+  EXPECT_EQ(world.pipeline.metrics().requests_refused.value(), 5);
+}
+
+// Row E7: edge lengths.
+TEST(Pipeline, EdgeLengthsOfPromptsEndWithTheirOwnStatusAndDisturbNobody) {
+  World world;
+  FakeReader neighbour_reader;
+  const auto neighbour = world.MustStart(World::Ids({0}), neighbour_reader);
+  const auto end_for = [&](std::size_t prompt, std::optional<std::int32_t> max_tokens) {
+    CallInput input = World::Ids(std::vector<base::TokenId>(prompt, 1));
+    input.fields.max_tokens = max_tokens;
+    FakeReader reader;
+    auto stream = world.pipeline.Start(std::move(input), reader);
+    if (!stream.ok()) return stream.status();
+    world.RunText();
+    world.engine.ReadMail();
+    if (world.engine.num_live() == 2) {
+      world.engine.Finish((*stream)->identity().id, FinishReason::kLength);
+      world.RunText();
+    }
+    return EndOf(**stream);
+  };
+  EXPECT_EQ(end_for(0, 1).code(), StatusCode::kInvalidArgument);
+  EXPECT_TRUE(end_for(1, 63).ok());
+  EXPECT_TRUE(end_for(63, 1).ok());
+  EXPECT_TRUE(end_for(63, std::nullopt).ok());
+  EXPECT_EQ(end_for(63, 2).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(end_for(64, 1).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(end_for(65, 1).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(end_for(1, 0).code(), StatusCode::kInvalidArgument);
+  world.engine.Finish(neighbour->identity().id, FinishReason::kStop);
+  world.RunText();
+  EXPECT_TRUE(EndOf(*neighbour).ok());
+}
+
+TEST(Pipeline, FaultsFoundWhilePreparingEndTheRequestWithTheField) {
+  World world;
+  FakeReader reader;
+  CallInput input = World::Ids({0, 999});
+  auto stream = world.pipeline.Start(std::move(input), reader);
+  ASSERT_TRUE(stream.ok());
+  world.RunText();
+  EXPECT_EQ(EndOf(**stream).code(), StatusCode::kInvalidArgument);
+  input = World::Ids({0});
+  input.stops = {""};
+  stream = world.pipeline.Start(std::move(input), reader);
+  ASSERT_TRUE(stream.ok());
+  world.RunText();
+  EXPECT_EQ(base::FieldOf(EndOf(**stream)), "stop");
+  input = World::Ids({0});
+  input.prompt = ChatPrompt{{{"user", "hi"}}, true};
+  stream = world.pipeline.Start(std::move(input), reader);
+  ASSERT_TRUE(stream.ok());
+  world.RunText();
+  EXPECT_EQ(base::ReasonOf(EndOf(**stream)), reason::kNoChatTemplate);
+}
+
+TEST(Pipeline, ADeadlineThatPassedBeforePreparationEndsTheRequestThere) {
+  World world;
+  FakeReader reader;
+  CallInput input = World::Ids({0});
+  input.fields.deadline = world.clock.Now().PlusMillis(5);
+  auto stream = world.pipeline.Start(std::move(input), reader);
+  ASSERT_TRUE(stream.ok());
+  world.clock.AdvanceMillis(5);
+  world.RunText();
+  EXPECT_TRUE(world.engine.submitted().empty());
+  const absl::Status status = EndOf(**stream);
+  EXPECT_EQ(status.code(), StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(base::ReasonOf(status), reason::kDeadlineWhileQueued);
+}
+
+TEST(Pipeline, AnonymousRequestsHaveNamespacesOfTheirOwnAndNoKeys) {
+  World::Options options;
+  options.mode = Authenticator::Mode::kAnonymous;
+  World world(options);
+  FakeReader reader;
+  const auto first = world.MustStart(World::Ids({0, 1, 2, 3}), reader);
+  const auto second = world.MustStart(World::Ids({0, 1, 2, 3}), reader);
+  const auto& a = world.engine.request(first->identity().id);
+  const auto& b = world.engine.request(second->identity().id);
+  EXPECT_TRUE(a.one_request_namespace);
+  EXPECT_NE(*a.cache_namespace, *b.cache_namespace);
+  EXPECT_FALSE(a.has_keys());
+  first->Cancel();
+  second->Cancel();
+  world.engine.ReadMail();
+  world.RunText();
+}
+
+TEST(Pipeline, NothingIsTakenWhileLoadingOrDraining) {
+  World::Options options;
+  options.serving = false;
+  World world(options);
+  FakeReader reader;
+  EXPECT_EQ(base::ReasonOf(world.pipeline.Start(World::Ids({0}), reader).status()),
+            reason::kLoading);
+  world.lifecycle.MoveTo(ServerState::kServing);
+  const auto running = world.MustStart(World::Ids({0}), reader);
+  world.lifecycle.MoveTo(ServerState::kDraining);
+  world.pipeline.CloseGate();
+  const absl::Status refused = world.pipeline.Start(World::Ids({0}), reader).status();
+  EXPECT_EQ(refused.code(), StatusCode::kUnavailable);
+  EXPECT_EQ(base::ReasonOf(refused), reason::kDraining);
+  EXPECT_FALSE(world.pipeline.WaitUntilEmpty(base::Instant::FromNanos(0)));
+  world.engine.Finish(running->identity().id, FinishReason::kStop);
+  world.RunText();
+  EXPECT_TRUE(EndOf(*running).ok());
+  EXPECT_TRUE(world.pipeline.WaitUntilEmpty(base::Instant::FromNanos(0)));
+}
+
+TEST(Pipeline, WhatIsStillBeingPreparedWhenSubmissionsCloseEndsWithShutdown) {
+  World world;
+  FakeReader reader;
+  auto stream = world.pipeline.Start(World::Ids({0}), reader);
+  ASSERT_TRUE(stream.ok());
+  world.pipeline.CloseSubmissions();
+  world.RunText();
+  EXPECT_TRUE(world.engine.submitted().empty());
+  EXPECT_EQ(base::ReasonOf(EndOf(**stream)), reason::kShutdown);
+}
+
+// Row F9, second half: a dead engine.
+TEST(Pipeline, AFailedEngineEndsEveryRequestTakesHealthDownAndRefusesNewOnes) {
+  World world;
+  FakeReader reader;
+  const auto running = world.MustStart(World::Ids({0}), reader);
+  auto queued = world.pipeline.Start(World::Ids({0}), reader);
+  ASSERT_TRUE(queued.ok());
+  EXPECT_TRUE(world.lifecycle.healthy());
+  world.engine.FailForGood(absl::InternalError("device lost"));
+  EXPECT_FALSE(world.lifecycle.healthy());
+  world.RunText();
+  for (const ResponseStreamRef& stream : {running, *queued}) {
+    const absl::Status status = EndOf(*stream);
+    EXPECT_EQ(status.code(), StatusCode::kInternal);
+    EXPECT_EQ(base::ReasonOf(status), reason::kEngineFailed);
+  }
+  EXPECT_EQ(base::ReasonOf(world.pipeline.Start(World::Ids({0}), reader).status()),
+            reason::kEngineFailed);
+}
+
+TEST(Pipeline, TextCallsRunOnTextWorkersWithinTheirBound) {
+  World world;
+  std::string text;
+  const auto call = [&] {
+    return MakeDetokenizeCall({0, 1}, true, world.pipeline.model(),
+                              [&](absl::StatusOr<std::string> got) { text += *got; });
+  };
+  EXPECT_TRUE(world.pipeline.PostTextCall(call()).ok());
+  EXPECT_TRUE(world.pipeline.PostTextCall(call()).ok());
+  EXPECT_EQ(base::ReasonOf(world.pipeline.PostTextCall(call())), reason::kQueueFull);
+  EXPECT_EQ(text, "");
+  world.RunText();
+  EXPECT_EQ(text, "abab");
+  EXPECT_TRUE(world.pipeline.PostTextCall(call()).ok());
+  world.RunText();
+}
+
+}  // namespace
+}  // namespace pagoda::server

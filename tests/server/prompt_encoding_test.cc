@@ -1,0 +1,122 @@
+#include "server/core/prompt_encoding.h"
+
+#include <gtest/gtest.h>
+
+#include "base/field_error.h"
+#include "server/core/refusal.h"
+#include "tests/fakes/piece_tokenizer.h"
+
+namespace pagoda::server {
+namespace {
+
+using Tokens = std::vector<base::TokenId>;
+
+// Says about BOS what a test wants.
+class BosTokenizer final : public text::Tokenizer {
+ public:
+  BosTokenizer(std::optional<base::TokenId> bos, bool adds) : bos_(bos), adds_(adds) {}
+  absl::StatusOr<Tokens> Encode(std::string_view text, Specials specials) const override {
+    return pieces_.Encode(text, specials);
+  }
+  absl::StatusOr<Tokens> EncodeMarked(const text::MarkedText& text) const override {
+    return pieces_.EncodeMarked(text);
+  }
+  std::string_view Bytes(base::TokenId id) const override { return pieces_.Bytes(id); }
+  bool IsControl(base::TokenId id) const override { return pieces_.IsControl(id); }
+  std::uint32_t vocabulary_size() const override { return pieces_.vocabulary_size(); }
+  Tokens eos_tokens() const override { return {}; }
+  std::optional<base::TokenId> bos_token() const override { return bos_; }
+  bool adds_bos() const override { return adds_; }
+
+ private:
+  fakes::PieceTokenizer pieces_{{"<s>", "<", "s", ">", "a", "\xC3"}, {0}};
+  std::optional<base::TokenId> bos_;
+  bool adds_;
+};
+
+// Puts the first message between two words of its own.
+class FakeTemplate final : public text::ChatTemplate {
+ public:
+  explicit FakeTemplate(std::string before) : before_(std::move(before)) {}
+  absl::StatusOr<text::MarkedText> Render(std::span<const text::ChatMessage> messages,
+                                          const text::ChatTemplateOptions&) const override {
+    if (messages[0].role != "user") return absl::InvalidArgumentError("roles must alternate");
+    return text::MarkedText{{{before_, false}, {messages[0].content, true}}};
+  }
+
+ private:
+  std::string before_;
+};
+
+ServedModel Model(std::optional<base::TokenId> bos, bool adds,
+                  std::optional<std::string> chat = std::nullopt) {
+  ServedModel model;
+  model.tokenizer = std::make_unique<BosTokenizer>(bos, adds);
+  if (chat.has_value()) model.chat_template = std::make_unique<FakeTemplate>(*chat);
+  return model;
+}
+
+Tokens Raw(const ServedModel& model, std::string text, bool specials, std::optional<bool> add) {
+  return EncodePrompt(TextPrompt{std::move(text), specials, add}, model)->tokens;
+}
+
+// Row G13: never two BOS.
+TEST(PromptEncoding, ARawTextGetsBosAsAskedAndNeverTwice) {
+  const ServedModel adds = Model(0, true);
+  EXPECT_EQ(Raw(adds, "a", false, std::nullopt), (Tokens{0, 4}));
+  EXPECT_EQ(Raw(adds, "a", false, false), (Tokens{4}));
+  EXPECT_EQ(Raw(adds, "<s>a", true, std::nullopt), (Tokens{0, 4}));
+  EXPECT_EQ(Raw(adds, "<s>a", true, true), (Tokens{0, 4}));
+  EXPECT_EQ(Raw(adds, "<s>a", false, std::nullopt), (Tokens{0, 1, 2, 3, 4}));
+  const ServedModel plain = Model(0, false);
+  EXPECT_EQ(Raw(plain, "a", false, std::nullopt), (Tokens{4}));
+  EXPECT_EQ(Raw(plain, "a", false, true), (Tokens{0, 4}));
+  const auto refused =
+      EncodePrompt(TextPrompt{"a", false, true}, Model(std::nullopt, false)).status();
+  EXPECT_EQ(base::FieldOf(refused), "add_bos");
+}
+
+TEST(PromptEncoding, AChatGetsExactlyOneBosWhoeverWritesIt) {
+  const ChatPrompt chat{{{"user", "a"}}, true};
+  EXPECT_EQ(EncodePrompt(chat, Model(0, true, "<s>"))->tokens, (Tokens{0, 4}));
+  EXPECT_EQ(EncodePrompt(chat, Model(0, true, ""))->tokens, (Tokens{0, 4}));
+  EXPECT_EQ(EncodePrompt(chat, Model(0, false, ""))->tokens, (Tokens{4}));
+}
+
+TEST(PromptEncoding, WhatACallerWritesInAChatIsNeverAControlToken) {
+  const ChatPrompt chat{{{"user", "<s>"}}, true};
+  const auto encoded = EncodePrompt(chat, Model(0, false, "<s>"));
+  EXPECT_EQ(encoded->tokens, (Tokens{0, 1, 2, 3}));
+  EXPECT_EQ(encoded->rendered_text, "<s><s>");
+}
+
+// Row G14: the template's own words reach the caller.
+TEST(PromptEncoding, ErrorsNameTheFieldAndKeepTheWords) {
+  const auto raised =
+      EncodePrompt(ChatPrompt{{{"system", "a"}}, true}, Model(0, false, "")).status();
+  EXPECT_EQ(base::FieldOf(raised), "messages");
+  EXPECT_NE(raised.message().find("roles must alternate"), absl::string_view::npos);
+  EXPECT_EQ(base::FieldOf(EncodePrompt(ChatPrompt{}, Model(0, false, "")).status()), "messages");
+  EXPECT_EQ(base::FieldOf(EncodePrompt(TextPrompt{"?", false, {}}, Model(0, false)).status()),
+            "text");
+  EXPECT_EQ(
+      base::ReasonOf(EncodePrompt(ChatPrompt{{{"user", "a"}}, true}, Model(0, false)).status()),
+      reason::kNoChatTemplate);
+}
+
+TEST(PromptEncoding, TheGatesBoundIsNeverBelowTheTokens) {
+  EXPECT_EQ(MaxPromptTokens(TextPrompt{"aaa", false, true}, 100), 4);
+  EXPECT_EQ(MaxPromptTokens(Tokens{1, 2, 3}, 100), 3);
+  EXPECT_EQ(MaxPromptTokens(ChatPrompt{}, 100), 100);
+  EXPECT_EQ(MaxPromptTokens(TextPrompt{std::string(500, 'a'), false, {}}, 100), 100);
+}
+
+TEST(PromptEncoding, DecodingRepairsTextAndRefusesForeignIds) {
+  const BosTokenizer tokenizer(0, true);
+  EXPECT_EQ(*DecodeTokens(Tokens{0, 4, 5}, true, tokenizer), "a\uFFFD");
+  EXPECT_EQ(*DecodeTokens(Tokens{0, 4}, false, tokenizer), "<s>a");
+  EXPECT_EQ(base::FieldOf(DecodeTokens(Tokens{6}, true, tokenizer).status()), "token_ids");
+}
+
+}  // namespace
+}  // namespace pagoda::server

@@ -1,0 +1,316 @@
+#include "server/core/response_stream.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/field_error.h"
+#include "server/core/refusal.h"
+#include "tests/server/world.h"
+
+namespace pagoda::server {
+namespace {
+
+using scheduler::FinishReason;
+using testing::ElementsAre;
+using Taken = ResponseStream::Taken;
+using Tokens = std::vector<base::TokenId>;
+
+World::Options SmallStreams() {
+  World::Options options;
+  options.stream = {.ring_tokens = 16, .pause_at = 4, .resume_at = 1};
+  options.max_model_len = 1000;
+  return options;
+}
+
+TEST(ResponseStream, EverythingReadyBecomesOnePart) {
+  World world;
+  FakeReader reader;
+  const auto stream = world.MustStart(World::Ids({0}), reader);
+  world.engine.Deliver(stream->identity().id, {1});
+  world.RunText();
+  world.engine.Deliver(stream->identity().id, {2, 3});
+  world.RunText();
+  ReplyPart part;
+  EXPECT_EQ(stream->Take(part), Taken::kPart);
+  EXPECT_EQ(part.text, "bcd");
+  EXPECT_EQ(part.tokens, (Tokens{1, 2, 3}));
+  EXPECT_EQ(stream->Take(part), Taken::kNothing);
+  world.engine.Finish(stream->identity().id, FinishReason::kLength);
+  world.RunText();
+  EXPECT_EQ(stream->Take(part), Taken::kLast);
+  EXPECT_TRUE(part.end->status.ok());
+}
+
+TEST(ResponseStream, AListenerIsToldOnceAndOnlyAfterATakeThatGaveNothing) {
+  World world;
+  FakeReader reader;
+  const auto stream = world.MustStart(World::Ids({0}), reader);
+  const base::RequestId id = stream->identity().id;
+  ReplyPart part;
+  world.engine.Deliver(id, {1});
+  world.RunText();
+  EXPECT_EQ(reader.num_notices, 0);
+  EXPECT_EQ(stream->Take(part), Taken::kPart);
+  EXPECT_EQ(stream->Take(part), Taken::kNothing);
+  world.engine.Deliver(id, {2});
+  world.engine.Deliver(id, {3});
+  world.RunText();
+  world.engine.Finish(id, FinishReason::kStop);
+  world.RunText();
+  EXPECT_EQ(reader.num_notices, 1);
+  EXPECT_EQ(stream->Take(part), Taken::kLast);
+  EXPECT_EQ(part.tokens, (Tokens{2, 3}));
+}
+
+TEST(ResponseStream, TokensAreShownAtOnceAndTextOnlyAsFarAsItMayBe) {
+  World world;
+  FakeReader reader;
+  const auto stream = world.MustStart(World::Ids({0}), reader);
+  const base::RequestId id = stream->identity().id;
+  ReplyPart part;
+  world.engine.Deliver(id, {1, 2}, /*showable=*/1);
+  world.RunText();
+  EXPECT_EQ(stream->Take(part), Taken::kPart);
+  EXPECT_EQ(part.text, "b");
+  EXPECT_EQ(part.tokens, (Tokens{1, 2}));
+  world.engine.Deliver(id, {3}, /*showable=*/3);
+  world.RunText();
+  EXPECT_EQ(stream->Take(part), Taken::kPart);
+  EXPECT_EQ(part.text, "cd");
+  world.engine.Finish(id, FinishReason::kLength);
+  world.RunText();
+  stream->Take(part);
+}
+
+TEST(ResponseStream, AMatchedStopStringIsCutOffTheTextAndItsTokensStay) {
+  World world;
+  FakeReader reader;
+  const auto stream = world.MustStart(World::Ids({0}), reader);
+  const base::RequestId id = stream->identity().id;
+  ReplyPart part;
+  world.engine.Deliver(id, {0, 1, 2}, /*showable=*/1);
+  world.engine.Finish(id, {.reason = FinishReason::kStop, .text_bytes = 1, .matched_stop = 0});
+  world.RunText();
+  EXPECT_EQ(stream->Take(part), Taken::kLast);
+  EXPECT_EQ(part.text, "a");
+  EXPECT_EQ(part.tokens, (Tokens{0, 1, 2}));
+  EXPECT_EQ(part.end->matched_stop, 0u);
+}
+
+TEST(ResponseStream, AStopTokenAddsNoText) {
+  World world;
+  FakeReader reader;
+  CallInput input = World::Ids({0});
+  input.fields.stop_token_ids = {5};
+  const auto stream = world.MustStart(std::move(input), reader);
+  const base::RequestId id = stream->identity().id;
+  ReplyPart part;
+  world.engine.Deliver(id, {1, 5});
+  world.RunText();  // before the end is known
+  EXPECT_EQ(stream->Take(part), Taken::kPart);
+  EXPECT_EQ(part.text, "b");
+  world.engine.Finish(id, {.reason = FinishReason::kStop, .matched_stop_token = 5});
+  world.RunText();
+  EXPECT_EQ(stream->Take(part), Taken::kLast);
+  EXPECT_EQ(part.text, "");
+  EXPECT_EQ(part.end->matched_stop_token, 5u);
+}
+
+TEST(ResponseStream, AFullBufferPausesTheRequestAndADrainedOneResumesIt) {
+  World world(SmallStreams());
+  FakeReader reader;
+  const auto stream = world.MustStart(World::Ids({0}, 100), reader);
+  const base::RequestId id = stream->identity().id;
+  world.engine.Deliver(id, {1, 1, 1});
+  EXPECT_THAT(world.engine.pauses(), ElementsAre());
+  world.engine.Deliver(id, {1});
+  world.engine.Deliver(id, {1});  // a step in flight
+  EXPECT_THAT(world.engine.pauses(), ElementsAre(true, true));
+  world.RunText();
+  ReplyPart part;
+  EXPECT_EQ(stream->Take(part), Taken::kPart);
+  EXPECT_EQ(part.tokens.size(), 5u);
+  EXPECT_THAT(world.engine.pauses(), ElementsAre(true, true, false));
+  world.engine.ReadMail();
+  EXPECT_FALSE(world.engine.paused(id));
+  world.engine.Finish(id, FinishReason::kLength);
+  world.RunText();
+  stream->Take(part);
+}
+
+TEST(ResponseStream, AReaderThatLeavesTheBufferFullIsEndedAfterTheGraceAndNotBefore) {
+  World world(SmallStreams());
+  FakeReader reader;
+  const auto stream = world.MustStart(World::Ids({0}, 100), reader);
+  const base::RequestId id = stream->identity().id;
+  world.engine.Deliver(id, {1, 1, 1, 1});
+  world.RunText();
+  world.clock.AdvanceMillis(9'999);
+  world.pipeline.CheckReaders(world.clock.Now());
+  EXPECT_EQ(world.engine.num_cancels(), 0);
+  world.clock.AdvanceMillis(1);
+  world.pipeline.CheckReaders(world.clock.Now());
+  world.pipeline.CheckReaders(world.clock.Now());
+  EXPECT_EQ(world.engine.num_cancels(), 1);
+  world.engine.ReadMail();
+  EXPECT_EQ(world.engine.num_live(), 0u);  // its blocks are back although nothing was read
+  world.RunText();
+  ReplyPart part;
+  EXPECT_EQ(stream->Take(part), Taken::kLast);
+  EXPECT_EQ(part.tokens.size(), 4u);
+  EXPECT_EQ(part.end->status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(base::ReasonOf(part.end->status), reason::kSlowConsumer);
+}
+
+TEST(ResponseStream, AnEndedReplyNobodyReadsIsClosedAfterTheGraceAndGivesItsPermitBack) {
+  World world(SmallStreams());
+  FakeReader reader;
+  const auto stream = world.MustStart(World::Ids({0}, 3), reader);
+  world.engine.Deliver(stream->identity().id, {1, 1, 1});
+  world.engine.Finish(stream->identity().id, FinishReason::kLength);
+  world.RunText();
+  world.clock.AdvanceMillis(9'999);
+  world.pipeline.CheckReaders(world.clock.Now());
+  EXPECT_FALSE(stream->closed());
+  world.clock.AdvanceMillis(1);
+  world.pipeline.CheckReaders(world.clock.Now());
+  EXPECT_TRUE(stream->closed());
+  EXPECT_EQ(world.pipeline.num_live(), 0);
+  ReplyPart part;
+  EXPECT_EQ(stream->Take(part), Taken::kLast);  // the writer that was stuck comes back
+  EXPECT_EQ(base::ReasonOf(part.end->status), reason::kSlowConsumer);
+}
+
+TEST(ResponseStream, ACancelDropsWhatWasNotReadAndEndsOnce) {
+  World world;
+  FakeReader reader;
+  const auto stream = world.MustStart(World::Ids({0}), reader);
+  world.engine.Deliver(stream->identity().id, {1, 2});
+  world.RunText();
+  stream->Cancel();
+  stream->Cancel();
+  EXPECT_EQ(world.engine.num_cancels(), 1);
+  world.engine.ReadMail();
+  world.RunText();
+  EXPECT_TRUE(stream->closed());  // without waiting for the door
+  ReplyPart part;
+  EXPECT_EQ(stream->Take(part), Taken::kLast);
+  EXPECT_TRUE(part.tokens.empty());
+  EXPECT_EQ(part.end->status.code(), absl::StatusCode::kCancelled);
+}
+
+TEST(ResponseStream, ACancelAfterTheEndChangesNothing) {
+  World world;
+  FakeReader reader;
+  const auto stream = world.MustStart(World::Ids({0}), reader);
+  world.engine.Finish(stream->identity().id, FinishReason::kStop);
+  world.RunText();
+  ReplyPart part;
+  EXPECT_EQ(stream->Take(part), Taken::kLast);
+  stream->Cancel();
+  EXPECT_EQ(world.engine.num_cancels(), 0);
+  EXPECT_EQ(stream->Take(part), Taken::kLast);
+  EXPECT_TRUE(part.end->status.ok());
+}
+
+TEST(ResponseStream, ACancelBeforePreparationNeverReachesTheEngine) {
+  World world;
+  FakeReader reader;
+  auto stream = world.pipeline.Start(World::Ids({0}), reader);
+  ASSERT_TRUE(stream.ok());
+  (*stream)->Cancel();
+  world.RunText();
+  EXPECT_TRUE(world.engine.submitted().empty());
+  ReplyPart part;
+  EXPECT_EQ((*stream)->Take(part), Taken::kLast);
+  EXPECT_EQ(part.end->status.code(), absl::StatusCode::kCancelled);
+}
+
+// Row A2, A4: bytes that are no text become U+FFFD, on one stream, with the others untouched and
+// the end OK.
+TEST(ResponseStream, BadBytesBecomeReplacementCharactersAndTheReplyGoesOn) {
+  World::Options options;
+  options.pieces = {"a", "\xEC\x84", "\xFF", "b", "\xE2\x82", "\xC0\x80", "\xED\xA0\x80", "ok "};
+  World world(options);
+  FakeReader reader, other_reader;
+  const auto stream = world.MustStart(World::Ids({0}), reader);
+  const auto other = world.MustStart(World::Ids({0}), other_reader);
+  for (base::TokenId token : {7u, 1u, 2u, 0u, 4u, 3u, 5u, 6u}) {
+    world.engine.Deliver(stream->identity().id, {token});
+    world.engine.Deliver(other->identity().id, {0});
+    world.RunText();
+  }
+  world.engine.Finish(stream->identity().id, FinishReason::kLength);
+  world.engine.Finish(other->identity().id, FinishReason::kLength);
+  world.RunText();
+  JoinedReply joined, joined_other;
+  ASSERT_TRUE(joined.TakeAll(*stream));
+  EXPECT_TRUE(joined.joined().end->status.ok());
+  EXPECT_EQ(joined.joined().text, "ok \uFFFD\uFFFDa\uFFFDb\uFFFD\uFFFD\uFFFD\uFFFD\uFFFD");
+  EXPECT_EQ(joined.joined().tokens.size(), 8u);
+  ASSERT_TRUE(joined_other.TakeAll(*other));
+  EXPECT_EQ(joined_other.joined().text, "aaaaaaaa");
+}
+
+// Row A3: a character cut by the end, whatever ended it.
+TEST(ResponseStream, ACharacterCutByTheEndBecomesOneReplacementCharacterWhateverTheReason) {
+  for (FinishReason why : {FinishReason::kLength, FinishReason::kStop}) {
+    World::Options options;
+    options.pieces = {"\xF0\x9F\x90", "\xA7", "x"};
+    World world(options);
+    FakeReader reader;
+    const auto stream = world.MustStart(World::Ids({2}), reader);
+    world.engine.Deliver(stream->identity().id, {0});
+    world.RunText();
+    ReplyPart part;
+    EXPECT_EQ(stream->Take(part), Taken::kPart);
+    EXPECT_EQ(part.text, "");
+    world.engine.Finish(stream->identity().id, why);
+    world.RunText();
+    EXPECT_EQ(stream->Take(part), Taken::kLast);
+    EXPECT_EQ(part.text, "\uFFFD");
+    EXPECT_EQ(part.end->reason, why);
+  }
+}
+
+TEST(ResponseStream, JoiningAnySliceOfTheStreamGivesTheSameReply) {
+  const std::vector<std::string> pieces = {"\xE2\x82", "\xAC", "a", "\xF0\x9F", "\x90\xA7", "b"};
+  const Tokens script = {0, 1, 2, 3, 4, 5, 0, 2, 3};
+  std::string expected;
+  for (std::size_t take_every = 1; take_every <= script.size() + 1; ++take_every) {
+    World::Options options;
+    options.pieces = pieces;
+    World world(options);
+    FakeReader reader;
+    const auto stream = world.MustStart(World::Ids({2}, 20), reader);
+    JoinedReply joined;
+    for (std::size_t i = 0; i < script.size(); ++i) {
+      world.engine.Deliver(stream->identity().id, {script[i]});
+      if ((i + 1) % take_every == 0) {
+        world.RunText();
+        EXPECT_FALSE(joined.TakeAll(*stream));
+      }
+    }
+    world.engine.Finish(stream->identity().id, FinishReason::kLength);
+    world.RunText();
+    ASSERT_TRUE(joined.TakeAll(*stream));
+    if (expected.empty()) expected = joined.joined().text;
+    EXPECT_EQ(joined.joined().text, expected);
+    EXPECT_EQ(joined.joined().tokens, script);
+  }
+  EXPECT_EQ(expected, "\u20ACa\U0001F427b\uFFFDa\uFFFD");
+}
+
+TEST(ResponseStreamDeathTest, TokensBeyondTheRingAreOurBug) {
+  World world(SmallStreams());
+  FakeReader reader;
+  const auto stream = world.MustStart(World::Ids({0}, 100), reader);
+  EXPECT_DEATH(world.engine.Deliver(stream->identity().id, Tokens(17, 1)), "paused request");
+  world.engine.Finish(stream->identity().id, FinishReason::kStop);
+  world.RunText();
+  ReplyPart part;
+  stream->Take(part);
+}
+
+}  // namespace
+}  // namespace pagoda::server
