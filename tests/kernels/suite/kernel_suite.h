@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <random>
@@ -24,7 +25,7 @@ namespace pagoda::kernels {
 
 struct Backend {
   std::string name;
-  std::unique_ptr<Ops> (*make)();
+  std::function<std::unique_ptr<Ops>()> make;
 };
 std::vector<Backend> Backends();
 
