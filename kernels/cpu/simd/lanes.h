@@ -28,6 +28,13 @@
 #define PAGODA_UNROLL _Pragma("GCC unroll 16")
 #endif
 
+// Keeps the loop that follows a loop: unrolled, its sums would be reordered out of their registers.
+#if defined(__clang__)
+#define PAGODA_NO_UNROLL _Pragma("clang loop unroll(disable)")
+#else
+#define PAGODA_NO_UNROLL _Pragma("GCC unroll 1")
+#endif
+
 namespace pagoda::kernels::cpu::PAGODA_INSTRUCTION_CLASS {
 
 // -v as the sign flipped, so that -(+0) is -0.

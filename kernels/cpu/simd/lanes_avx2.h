@@ -87,6 +87,7 @@ inline Int BroadcastBytes(const std::int8_t* p) {
 // Sums of products of 4 nibbles (0 ... 15) with 4 signed bytes per lane, up to 8 of them: 16-bit
 // partial sums stay below 16 * 15 * 128.
 struct NibbleSum {
+  static constexpr int kTileVectors = 2;  // registers of outputs beside 4 rows that fit
   Int sum = _mm256_setzero_si256();
   void Add(Int nibbles, Int bytes) {
     sum = _mm256_add_epi16(sum, _mm256_maddubs_epi16(nibbles, bytes));
@@ -94,10 +95,27 @@ struct NibbleSum {
   Int Total() const { return _mm256_madd_epi16(sum, _mm256_set1_epi16(1)); }
 };
 
+// The 32 activation bytes of a row's block, as ByteSum::Add takes them.
+struct ByteRow {
+  alignas(32) std::int16_t words[32];
+  void Set(const std::int8_t* bytes) {
+    const auto* halves = reinterpret_cast<const __m128i*>(bytes);
+    StoreInt(words, _mm256_cvtepi8_epi16(_mm_loadu_si128(halves)));
+    StoreInt(words + 16, _mm256_cvtepi8_epi16(_mm_loadu_si128(halves + 1)));
+  }
+  // Bytes 4 * group ... in every lane, or pair of lanes.
+  Int Broadcast(int group) const {
+    long long four;
+    std::memcpy(&four, words + 4 * group, sizeof(four));
+    return _mm256_set1_epi64x(four);
+  }
+};
+
 // Sums of products of 4 signed bytes with 4 signed bytes per lane. Widened to 16 bits first: exact
 // for every byte, -128 included, where the usual unsigned-times-signed product would saturate or
 // lose the sign.
 struct ByteSum {
+  static constexpr int kTileVectors = 1;
   struct Weights {
     Int low, high;
   };
@@ -106,11 +124,6 @@ struct ByteSum {
     const auto* halves = static_cast<const __m128i*>(bytes);
     return {_mm256_cvtepi8_epi16(_mm_loadu_si128(halves)),
             _mm256_cvtepi8_epi16(_mm_loadu_si128(halves + 1))};
-  }
-  static Int BroadcastActivation(const std::int8_t* p) {
-    std::int32_t bytes;
-    std::memcpy(&bytes, p, sizeof(bytes));
-    return _mm256_cvtepi8_epi16(_mm_set1_epi32(bytes));
   }
   void Add(const Weights& weights, Int activation) {
     low = _mm256_add_epi32(low, _mm256_madd_epi16(weights.low, activation));

@@ -81,20 +81,27 @@ inline Int BroadcastBytes(const std::int8_t* p) {
 #if defined(__AVX512VNNI__)
 
 struct NibbleSum {
+  static constexpr int kTileVectors = 2;
   Int sum = _mm512_setzero_si512();
   void Add(Int nibbles, Int bytes) { sum = _mm512_dpbusd_epi32(sum, nibbles, bytes); }
   Int Total() const { return sum; }
 };
 
+struct ByteRow {
+  const std::int8_t* bytes;
+  void Set(const std::int8_t* row) { bytes = row; }
+  Int Broadcast(int group) const { return BroadcastBytes(bytes + 4 * group); }
+};
+
 // The instruction takes unsigned weights: they are shifted by 128, and 128 times the sum of the
 // activations goes again.
 struct ByteSum {
+  static constexpr int kTileVectors = 2;
   using Weights = Int;
   Int sum = _mm512_setzero_si512();
   static Weights Prepare(const void* bytes) {
     return _mm512_xor_si512(_mm512_loadu_si512(bytes), _mm512_set1_epi8(-128));
   }
-  static Int BroadcastActivation(const std::int8_t* p) { return BroadcastBytes(p); }
   void Add(Weights weights, Int activation) { sum = _mm512_dpbusd_epi32(sum, weights, activation); }
   Int Total(std::int32_t activation_sum) const {
     return _mm512_sub_epi32(sum, _mm512_set1_epi32(128 * activation_sum));
@@ -103,7 +110,21 @@ struct ByteSum {
 
 #else
 
+struct ByteRow {
+  alignas(64) std::int16_t words[32];
+  void Set(const std::int8_t* bytes) {
+    StoreInt(words,
+             _mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(bytes))));
+  }
+  Int Broadcast(int group) const {
+    long long four;
+    std::memcpy(&four, words + 4 * group, sizeof(four));
+    return _mm512_set1_epi64(four);
+  }
+};
+
 struct NibbleSum {
+  static constexpr int kTileVectors = 2;
   Int sum = _mm512_setzero_si512();
   void Add(Int nibbles, Int bytes) {
     sum = _mm512_add_epi16(sum, _mm512_maddubs_epi16(nibbles, bytes));
@@ -112,6 +133,7 @@ struct NibbleSum {
 };
 
 struct ByteSum {
+  static constexpr int kTileVectors = 2;
   struct Weights {
     Int low, high;
   };
@@ -120,11 +142,6 @@ struct ByteSum {
     const auto* halves = static_cast<const __m256i*>(bytes);
     return {_mm512_cvtepi8_epi16(_mm256_loadu_si256(halves)),
             _mm512_cvtepi8_epi16(_mm256_loadu_si256(halves + 1))};
-  }
-  static Int BroadcastActivation(const std::int8_t* p) {
-    std::int32_t bytes;
-    std::memcpy(&bytes, p, sizeof(bytes));
-    return _mm512_cvtepi8_epi16(_mm256_set1_epi32(bytes));
   }
   void Add(const Weights& weights, Int activation) {
     low = _mm512_add_epi32(low, _mm512_madd_epi16(weights.low, activation));

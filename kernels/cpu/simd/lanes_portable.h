@@ -191,15 +191,21 @@ inline Int AddByteProducts(const Int& sum, const Int& a, const Int& b) {
   });
 }
 struct NibbleSum {
+  static constexpr int kTileVectors = 2;
   Int sum = ZeroInt();
   void Add(const Int& nibbles, const Int& bytes) { sum = AddByteProducts(sum, nibbles, bytes); }
   Int Total() const { return sum; }
 };
+struct ByteRow {
+  const std::int8_t* bytes;
+  void Set(const std::int8_t* row) { bytes = row; }
+  Int Broadcast(int group) const { return BroadcastBytes(bytes + 4 * group); }
+};
 struct ByteSum {
+  static constexpr int kTileVectors = 2;
   using Weights = Int;
   Int sum = ZeroInt();
   static Weights Prepare(const void* bytes) { return LoadInt(bytes); }
-  static Int BroadcastActivation(const std::int8_t* p) { return BroadcastBytes(p); }
   void Add(const Weights& weights, const Int& bytes) { sum = AddByteProducts(sum, weights, bytes); }
   Int Total(std::int32_t /*activation_sum*/) const { return sum; }
 };

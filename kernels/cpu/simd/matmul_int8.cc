@@ -42,16 +42,6 @@ struct Form<ElementType::kQ8_0> {
   static constexpr int kBlockBytes = kScaleBytes + 32 * 32;
 };
 
-// A tile: `kRows` rows of activations times the outputs of `kVectors` registers, the first being
-// register `first` of the panel.
-template <int kRows, int kVectors>
-struct Tile {
-  const std::byte* panel;
-  std::int64_t num_blocks;
-  Int8Rows rows;
-  int first;
-};
-
 template <int kRows, int kVectors>
 struct Dots {
   Int value[kRows][kVectors];
@@ -62,7 +52,7 @@ inline Dots<kRows, kVectors> DotNibbles(const std::byte* weights, const std::int
                                         std::int64_t num_inputs) {
   NibbleSum sums[kRows][kVectors];
   const Int mask = BroadcastInt(0x0f0f0f0f);
-  PAGODA_UNROLL
+  PAGODA_NO_UNROLL
   for (int group = 0; group < 4; ++group) {
     Int low[kVectors], high[kVectors];
     PAGODA_UNROLL
@@ -92,11 +82,10 @@ inline Dots<kRows, kVectors> DotNibbles(const std::byte* weights, const std::int
 }
 
 template <int kRows, int kVectors>
-inline Dots<kRows, kVectors> DotBytes(const std::byte* weights, const std::int8_t* bytes,
-                                      std::int64_t num_inputs, const std::int32_t* row_sums,
-                                      std::int64_t num_blocks) {
+inline Dots<kRows, kVectors> DotBytes(const std::byte* weights, const ByteRow (&rows)[kRows],
+                                      const std::int32_t* row_sums, std::int64_t num_blocks) {
   ByteSum sums[kRows][kVectors];
-  PAGODA_UNROLL
+  PAGODA_NO_UNROLL
   for (int group = 0; group < 8; ++group) {
     ByteSum::Weights prepared[kVectors];
     PAGODA_UNROLL
@@ -105,7 +94,7 @@ inline Dots<kRows, kVectors> DotBytes(const std::byte* weights, const std::int8_
     }
     PAGODA_UNROLL
     for (int r = 0; r < kRows; ++r) {
-      const auto activation = ByteSum::BroadcastActivation(bytes + r * num_inputs + group * 4);
+      const Int activation = rows[r].Broadcast(group);
       PAGODA_UNROLL
       for (int v = 0; v < kVectors; ++v) sums[r][v].Add(prepared[v], activation);
     }
@@ -121,75 +110,76 @@ inline Dots<kRows, kVectors> DotBytes(const std::byte* weights, const std::int8_
   return dots;
 }
 
+// Carries the dots of one block into the fp32 sums. `halves` are the scales of the first register's
+// outputs; scales, sums and scaled_sums those of the first row.
 template <ElementType kFormat, int kRows, int kVectors>
-inline void MultiplyTile(const Tile<kRows, kVectors>& tile, float (&out)[kRows][32]) {
+inline void AddBlock(const Dots<kRows, kVectors>& dots, const std::byte* halves,
+                     const Int8Rows& rows, std::int64_t num_blocks, float (*acc)[32]) {
   using F = Form<kFormat>;
-  const std::int64_t num_inputs = tile.rows.num_inputs;
-  const std::int64_t num_blocks = tile.num_blocks;
-  Float acc[kRows][kVectors];
   PAGODA_UNROLL
-  for (int r = 0; r < kRows; ++r) {
+  for (int v = 0; v < kVectors; ++v) {
+    const Float d = LoadHalf(halves + v * kLanes * kHalfBytes);
     PAGODA_UNROLL
-    for (int v = 0; v < kVectors; ++v) acc[r][v] = Zero();
+    for (int r = 0; r < kRows; ++r) {
+      Int dot = dots.value[r][v];
+      const std::int64_t at = r * num_blocks;
+      if constexpr (F::kOffset != 0) {
+        dot = SubInt(dot, BroadcastInt(F::kOffset * rows.sums[at]));
+      }
+      float* sum = &acc[r][v * kLanes];
+      Float next = Fma(d * Broadcast(rows.scales[at]), ToFloat(dot), Load(sum));
+      if constexpr (F::kHasMinimum) {
+        const Float minimum = LoadHalf(halves + kScaleBytes + v * kLanes * kHalfBytes);
+        next = Fma(minimum, Broadcast(rows.scaled_sums[at]), next);
+      }
+      Store(sum, next);
+    }
   }
+}
+
+// kRows rows times one panel. The integer sums of a block stay in registers, for some registers of
+// outputs at a time; the fp32 sums are touched once per block and live in the first-level cache.
+template <ElementType kFormat, int kRows>
+__attribute__((noinline)) void MultiplyRows(const PanelJob& job, std::int64_t row) {
+  using F = Form<kFormat>;
+  constexpr bool kBytes = kFormat == ElementType::kQ8_0;
+  constexpr int kTileVectors = kBytes ? ByteSum::kTileVectors : NibbleSum::kTileVectors;
+  constexpr int kVectors = kRows > 1 && kPanelVectors > kTileVectors ? kTileVectors : kPanelVectors;
+  const std::int64_t num_inputs = job.num_inputs;
+  const std::int64_t num_blocks = num_inputs / kQuantBlock;
+  alignas(64) float acc[kRows][32] = {};
   for (std::int64_t b = 0; b < num_blocks; ++b) {
-    const std::byte* block = tile.panel + b * F::kBlockBytes;
-    const std::byte* weights = block + F::kWeightsAt + tile.first * kLanes * 4;
-    const std::int8_t* bytes = tile.rows.bytes + b * kQuantBlock;
+    const std::byte* block = job.panel + b * F::kBlockBytes;
+    const std::int64_t at = row * num_blocks + b;
+    const Int8Rows rows = {job.int8_rows.bytes + row * num_inputs + b * kQuantBlock,
+                           job.int8_rows.scales + at, job.int8_rows.sums + at,
+                           job.int8_rows.scaled_sums + at, num_inputs};
     if constexpr (kRows == 1) {
       PAGODA_UNROLL
       for (int line = 0; line < F::kBlockBytes; line += 64) {
         __builtin_prefetch(block + kPrefetchBytes + line);
       }
     }
-    Dots<kRows, kVectors> dots;
-    if constexpr (kFormat == ElementType::kQ8_0) {
-      dots = DotBytes<kRows, kVectors>(weights, bytes, num_inputs, tile.rows.sums + b, num_blocks);
-    } else {
-      dots = DotNibbles<kRows, kVectors>(weights, bytes, num_inputs);
-    }
-    PAGODA_UNROLL
-    for (int v = 0; v < kVectors; ++v) {
-      const std::byte* halves = block + (tile.first + v) * kLanes * kHalfBytes;
-      const Float d = LoadHalf(halves);
+    [[maybe_unused]] ByteRow byte_rows[kBytes ? kRows : 1];
+    if constexpr (kBytes) {
       PAGODA_UNROLL
-      for (int r = 0; r < kRows; ++r) {
-        Int dot = dots.value[r][v];
-        const std::int64_t at = r * num_blocks + b;
-        if constexpr (F::kOffset != 0) {
-          dot = SubInt(dot, BroadcastInt(F::kOffset * tile.rows.sums[at]));
-        }
-        acc[r][v] = Fma(d * Broadcast(tile.rows.scales[at]), ToFloat(dot), acc[r][v]);
-        if constexpr (F::kHasMinimum) {
-          const Float minimum = LoadHalf(halves + kScaleBytes);
-          acc[r][v] = Fma(minimum, Broadcast(tile.rows.scaled_sums[at]), acc[r][v]);
-        }
+      for (int r = 0; r < kRows; ++r) byte_rows[r].Set(rows.bytes + r * num_inputs);
+    }
+    PAGODA_NO_UNROLL
+    for (int first = 0; first < kPanelVectors; first += kVectors) {
+      const std::byte* weights = block + F::kWeightsAt + first * kLanes * 4;
+      Dots<kRows, kVectors> dots;
+      if constexpr (kBytes) {
+        dots = DotBytes<kRows, kVectors>(weights, byte_rows, rows.sums, num_blocks);
+      } else {
+        dots = DotNibbles<kRows, kVectors>(weights, rows.bytes, num_inputs);
       }
+      const auto columns = reinterpret_cast<float(*)[32]>(&acc[0][first * kLanes]);
+      AddBlock<kFormat, kRows, kVectors>(dots, block + first * kLanes * kHalfBytes, rows,
+                                         num_blocks, columns);
     }
   }
-  PAGODA_UNROLL
-  for (int r = 0; r < kRows; ++r) {
-    PAGODA_UNROLL
-    for (int v = 0; v < kVectors; ++v) Store(&out[r][(tile.first + v) * kLanes], acc[r][v]);
-  }
-}
-
-template <ElementType kFormat, int kRows>
-__attribute__((noinline)) void MultiplyRows(const PanelJob& job, std::int64_t row) {
-  // One row streams the weights: whole panels, so that lines are touched in order. More rows share
-  // them: fewer outputs at a time, so that the sums stay in registers.
-  constexpr int kVectors = kRows > 1 && kPanelVectors > 2 ? 2 : kPanelVectors;
-  alignas(64) float out[kRows][32];
-  const Int8Rows rows = {job.int8_rows.bytes + row * job.num_inputs,
-                         job.int8_rows.scales + row * (job.num_inputs / kQuantBlock),
-                         job.int8_rows.sums + row * (job.num_inputs / kQuantBlock),
-                         job.int8_rows.scaled_sums + row * (job.num_inputs / kQuantBlock),
-                         job.num_inputs};
-  for (int first = 0; first < kPanelVectors; first += kVectors) {
-    const Tile<kRows, kVectors> tile = {job.panel, job.num_inputs / kQuantBlock, rows, first};
-    MultiplyTile<kFormat, kRows, kVectors>(tile, out);
-  }
-  for (int r = 0; r < kRows; ++r) StorePanelRow(job, row + r, out[r]);
+  for (int r = 0; r < kRows; ++r) StorePanelRow(job, row + r, acc[r]);
 }
 
 template <ElementType kFormat>
