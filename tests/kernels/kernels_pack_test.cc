@@ -1,0 +1,97 @@
+#include "kernels/kernels_pack.h"
+
+#include <cstdint>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace pagoda::kernels {
+namespace {
+
+constexpr PackTarget kRowsF32 = {PackLayout::kRows, ActivationType::kF32};
+constexpr PackTarget kPanelsInt8 = {PackLayout::kColumnPanels, ActivationType::kInt8};
+
+std::vector<std::byte> Counting(std::int64_t size) {
+  std::vector<std::byte> bytes;
+  for (std::int64_t i = 0; i < size; ++i) bytes.push_back(static_cast<std::byte>(i * 7 + i / 251));
+  return bytes;
+}
+
+TEST(KernelsPack, APlanSaysBytesAndPlacesWithoutData) {
+  const PartShape qkv[] = {{ElementType::kQ4_1, 576, 576},
+                           {ElementType::kQ4_1, 192, 576},
+                           {ElementType::kQ8_0, 190, 576}};
+  const auto plan = PlanPack(qkv, WeightRole::kQkv, {}, kPanelsInt8);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->num_outputs, 958);
+  EXPECT_EQ(plan->num_inputs, 576);
+  EXPECT_EQ(plan->parts[1].first_output, 576);
+  EXPECT_EQ(plan->parts[2].first_output, 768);
+  EXPECT_EQ(plan->parts[1].byte_offset, 576 * 18 * 20);
+  EXPECT_EQ(plan->parts[2].unit_bytes, 32 * 18 * 34);
+  // 190 outputs are padded to 192.
+  EXPECT_EQ(plan->bytes, 768 * 18 * 20 + 192 * 18 * 34);
+  EXPECT_FALSE(plan->is_identity);
+}
+
+TEST(KernelsPack, FloatWeightsKeepF32ActivationsBesideQuantizedOnes) {
+  const PartShape parts[] = {{ElementType::kBf16, 64, 64}, {ElementType::kQ4_0, 64, 64}};
+  const auto plan = PlanPack(parts, WeightRole::kGateUp, {}, kPanelsInt8);
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(plan->parts[0].activation, ActivationType::kF32);
+  EXPECT_EQ(plan->parts[1].activation, ActivationType::kInt8);
+}
+
+TEST(KernelsPack, TheEmbeddingStaysInRowsWhateverTheTarget) {
+  const PartShape part[] = {{ElementType::kQ8_0, 100, 64}};
+  const auto plan = PlanPack(part, WeightRole::kEmbedding, {}, kPanelsInt8);
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(plan->layout, PackLayout::kRows);
+  EXPECT_TRUE(plan->is_identity);
+  EXPECT_EQ(plan->bytes, 6800);
+}
+
+TEST(KernelsPack, ShapesThatNoKernelTakesAreRefusedWithTheNumbers) {
+  const auto refused = [](PartShape part) {
+    return PlanPack({&part, 1}, WeightRole::kDown, {}, kRowsF32).status();
+  };
+  EXPECT_EQ(refused({ElementType::kF32, 0, 64}).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(refused({ElementType::kF32, 8, 65}).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(refused({ElementType::kF32, 8, 0}).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(refused({ElementType::kF32, INT64_MAX, 64}).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(refused({ElementType::kF32, 8, 65}).ToString().find("65 inputs"), std::string::npos);
+  const PartShape unequal[] = {{ElementType::kF32, 8, 64}, {ElementType::kF32, 8, 32}};
+  EXPECT_FALSE(PlanPack(unequal, WeightRole::kGateUp, {}, kRowsF32).ok());
+  EXPECT_FALSE(PlanPack(unequal, WeightRole::kQkv, {}, kRowsF32).ok());
+  EXPECT_EQ(PlanPack({unequal, 1}, WeightRole::kDown, {0, 2}, kRowsF32).status().code(),
+            absl::StatusCode::kUnimplemented);
+}
+
+TEST(KernelsPack, RowsAreCopiedFromStridedViewsOnePartAfterAnother) {
+  const auto gate = Counting(3 * 150);
+  const auto up = Counting(2 * 128);
+  const TensorView views[] = {{gate.data(), ElementType::kF32, 3, 32, 150},
+                              {up.data(), ElementType::kF32, 2, 32, 128}};
+  const PartShape shapes[] = {{ElementType::kF32, 3, 32}, {ElementType::kF32, 2, 32}};
+  const auto plan = PlanPack(shapes, WeightRole::kGateUp, {}, kRowsF32);
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(plan->parts[1].byte_offset % 64, 0);
+  std::vector<std::byte> out(static_cast<std::size_t>(plan->bytes), std::byte{0xee});
+  Pack(*plan, views, out);
+  for (std::size_t i = 0; i < 128; ++i) {
+    EXPECT_EQ(out[128 + i], gate[150 + i]);
+    EXPECT_EQ(out[static_cast<std::size_t>(plan->parts[1].byte_offset) + i], up[i]);
+  }
+}
+
+TEST(KernelsPackDeathTest, ABufferOfTheWrongSizeAborts) {
+  const auto bytes = Counting(128);
+  const TensorView view[] = {TensorView::Contiguous(bytes.data(), ElementType::kF32, 1, 32)};
+  const PartShape shape[] = {{ElementType::kF32, 1, 32}};
+  const auto plan = PlanPack(shape, WeightRole::kDown, {}, kRowsF32);
+  std::vector<std::byte> out(127);
+  EXPECT_DEATH(Pack(*plan, view, out), "plan.bytes");
+}
+
+}  // namespace
+}  // namespace pagoda::kernels
