@@ -1,0 +1,119 @@
+#include "server/config/check_config.h"
+
+#include <charconv>
+#include <filesystem>
+#include <string_view>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "base/strings.h"
+#include "server/config/byte_size.h"
+
+namespace pagoda::server {
+namespace {
+
+absl::Status Refuse(std::string_view what) {
+  return absl::InvalidArgumentError(base::ToAbsl(what));
+}
+
+bool IsLoopback(std::string_view host) {
+  return host == "localhost" || host == "::1" || host.starts_with("127.");
+}
+
+// "HOST:PORT", "[V6]:PORT".
+absl::Status SplitListen(ServerConfig& config) {
+  const std::string_view listen = config.listen;
+  const std::size_t colon = listen.find_last_of(':');
+  std::string_view host = listen.substr(0, colon);
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  const std::string_view digits =
+      colon == std::string_view::npos ? std::string_view() : listen.substr(colon + 1);
+  std::uint16_t port = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
+  if (host.empty() || digits.empty() || error != std::errc() ||
+      end != digits.data() + digits.size()) {
+    return Refuse(absl::StrCat(
+        "--listen is '", config.listen,
+        "'; write HOST:PORT, as 127.0.0.1:8470, with a port from 0 (any free one) to 65535"));
+  }
+  config.host = std::string(host);
+  config.port = port;
+  return absl::OkStatus();
+}
+
+absl::Status CheckFile(std::string_view flag, const std::string& path) {
+  std::error_code error;
+  if (path.empty() || std::filesystem::exists(path, error)) return absl::OkStatus();
+  return absl::NotFoundError(absl::StrCat("--", base::ToAbsl(flag), " names ", path,
+                                          ", which does not exist; give an existing file"));
+}
+
+absl::Status CheckTls(const ServerConfig& config) {
+  if (config.tls_cert.empty() != config.tls_key.empty()) {
+    return Refuse("--tls-cert and --tls-key belong together; give both or neither");
+  }
+  if (!config.tls_client_ca.empty() && config.tls_cert.empty()) {
+    return Refuse("--tls-client-ca needs --tls-cert and --tls-key");
+  }
+  PAGODA_RETURN_IF_ERROR(CheckFile("tls-cert", config.tls_cert));
+  PAGODA_RETURN_IF_ERROR(CheckFile("tls-key", config.tls_key));
+  return CheckFile("tls-client-ca", config.tls_client_ca);
+}
+
+absl::Status CheckExposure(const ServerConfig& config) {
+  if (IsLoopback(config.host) || config.anonymous || !config.tls_client_ca.empty()) {
+    return absl::OkStatus();
+  }
+  return Refuse(absl::StrCat(
+      "--listen ", config.listen,
+      " is reachable from other machines and nothing asks who calls; listen on 127.0.0.1, or "
+      "require client certificates (--tls-client-ca), or say --anonymous"));
+}
+
+absl::Status CheckSizes(ServerConfig& config) {
+  if (config.kv_cache_memory != "auto") {
+    const auto bytes = ParseByteSize(config.kv_cache_memory);
+    if (!bytes.ok()) {
+      return Refuse(absl::StrCat("--kv-cache-memory: ", bytes.status().message(), ", or auto"));
+    }
+    config.kv_cache_bytes = *bytes;
+  }
+  const auto request = ParseByteSize(config.max_request_size);
+  if (!request.ok())
+    return Refuse(absl::StrCat("--max-request-size: ", request.status().message()));
+  constexpr std::int64_t kLeast = 1 << 10;
+  constexpr std::int64_t kMost = 1 << 30;
+  if (*request < kLeast || *request > kMost) {
+    return Refuse(absl::StrCat("--max-request-size is ", config.max_request_size,
+                               "; allowed is 1KiB to 1GiB"));
+  }
+  config.max_request_bytes = *request;
+  if ((config.block_size & (config.block_size - 1)) != 0) {
+    return Refuse(
+        absl::StrCat("--block-size is ", config.block_size, "; choose 4, 8, 16, 32 or 64"));
+  }
+  if (config.max_num_batched_tokens < config.block_size + config.max_num_seqs) {
+    return Refuse(absl::StrCat(
+        "--max-num-batched-tokens is ", config.max_num_batched_tokens, ", but one block (",
+        config.block_size, ") beside one token of every sequence (", config.max_num_seqs,
+        ") must fit; raise it to at least ", config.block_size + config.max_num_seqs));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckConfig(ServerConfig& config) {
+  if (config.model.empty()) return Refuse("--model is missing; give a GGUF file");
+  PAGODA_RETURN_IF_ERROR(CheckFile("model", config.model));
+  PAGODA_RETURN_IF_ERROR(SplitListen(config));
+  PAGODA_RETURN_IF_ERROR(CheckTls(config));
+  PAGODA_RETURN_IF_ERROR(CheckExposure(config));
+  PAGODA_RETURN_IF_ERROR(CheckSizes(config));
+  if (config.served_model_name.empty()) {
+    config.served_model_name.push_back(std::filesystem::path(config.model).stem().string());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace pagoda::server

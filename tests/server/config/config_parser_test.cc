@@ -1,0 +1,147 @@
+#include "server/config/config_parser.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace pagoda::server {
+namespace {
+
+using testing::HasSubstr;
+
+// A folder with an (empty) model file, which --check-config does not open.
+class ConfigTest : public testing::Test {
+ protected:
+  ConfigTest() {
+    std::filesystem::create_directories(folder_);
+    Write("tiny.gguf", "");
+  }
+  std::string Write(const std::string& name, const std::string& text) {
+    std::ofstream(folder_ / name) << text;
+    return (folder_ / name).string();
+  }
+  absl::StatusOr<ParsedConfig> Parse(std::vector<std::string> arguments,
+                                     const Environment& environment = {}) {
+    arguments.insert(arguments.begin(), {"--model", (folder_ / "tiny.gguf").string()});
+    return ParseConfig(arguments, environment);
+  }
+  std::string Refusal(const std::vector<std::string>& arguments,
+                      const Environment& environment = {}) {
+    const auto parsed = Parse(arguments, environment);
+    EXPECT_FALSE(parsed.ok());
+    return std::string(parsed.status().message());
+  }
+
+  std::filesystem::path folder_ = std::filesystem::path(testing::TempDir()) /
+                                  testing::UnitTest::GetInstance()->current_test_info()->name();
+};
+
+TEST_F(ConfigTest, DefaultsAreComplete) {
+  const auto parsed = Parse({});
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(parsed->config.host, "127.0.0.1");
+  EXPECT_EQ(parsed->config.port, 8470);
+  EXPECT_EQ(parsed->config.max_num_seqs, 64);
+  EXPECT_EQ(parsed->config.max_request_bytes, 64 << 20);
+  EXPECT_EQ(parsed->config.served_model_name, std::vector<std::string>{"tiny"});
+  EXPECT_FALSE(parsed->config.kv_cache_bytes.has_value());
+  EXPECT_FALSE(parsed->asks_to_exit);
+}
+
+TEST_F(ConfigTest, FlagBeatsEnvironmentBeatsFileBeatsDefault) {
+  const std::string file = Write("server.conf", "max-num-seqs = 8\nblock-size = 8\nthreads = 3\n");
+  const Environment environment = {{"PAGODA_MAX_NUM_SEQS", "16"}, {"PAGODA_BLOCK_SIZE", "32"}};
+  const auto parsed = Parse({"--config", file, "--max-num-seqs", "24"}, environment);
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(parsed->config.max_num_seqs, 24);
+  EXPECT_EQ(parsed->config.block_size, 32);
+  EXPECT_EQ(parsed->config.threads, 3);
+  EXPECT_EQ(parsed->config.text_threads, 2);
+}
+
+TEST_F(ConfigTest, PrintConfigSaysWhereEachValueCameFrom) {
+  const std::string file = Write("server.conf", "threads = 3\n");
+  const auto parsed = Parse({"--config", file, "--max-num-seqs=24", "--print-config"},
+                            {{"PAGODA_BLOCK_SIZE", "32"}});
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_TRUE(parsed->asks_to_exit);
+  EXPECT_THAT(parsed->print, HasSubstr("max-num-seqs = \"24\"  # flag\n"));
+  EXPECT_THAT(parsed->print, HasSubstr("block-size = \"32\"  # environment\n"));
+  EXPECT_THAT(parsed->print, HasSubstr("threads = \"3\"  # file\n"));
+  EXPECT_THAT(parsed->print, HasSubstr("listen = \"127.0.0.1:8470\"  # default\n"));
+}
+
+// What was printed is a file that gives the same configuration.
+TEST_F(ConfigTest, PrintedConfigCanBeReadBack) {
+  const auto printed = Parse({"--max-num-seqs=24", "--anonymous", "--print-config"});
+  ASSERT_TRUE(printed.ok()) << printed.status();
+  const std::string file = Write("printed.conf", printed->print);
+  const auto parsed = ParseConfig(std::vector<std::string>{"--config", file}, {});
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(parsed->config.max_num_seqs, 24);
+  EXPECT_TRUE(parsed->config.anonymous);
+}
+
+TEST_F(ConfigTest, UnknownNamesAreRefusedWhereverTheyStand) {
+  EXPECT_THAT(Refusal({"--max-num-seq", "3"}), HasSubstr("--max-num-seq"));
+  EXPECT_THAT(Refusal({}, {{"PAGODA_MAX_NUM_SEQ", "3"}}),
+              HasSubstr("PAGODA_MAX_NUM_SEQ names no flag"));
+  EXPECT_THAT(Refusal({"--config", Write("bad.conf", "max-num-seq = 3\n")}),
+              HasSubstr("max-num-seq"));
+}
+
+TEST_F(ConfigTest, ValuesOutOfRangeNameTheFlag) {
+  EXPECT_THAT(Refusal({"--max-num-seqs", "0"}), HasSubstr("max-num-seqs"));
+  EXPECT_THAT(Refusal({"--block-size", "12"}), HasSubstr("--block-size is 12"));
+  EXPECT_THAT(Refusal({"--kv-cache-dtype", "fp4"}), HasSubstr("kv-cache-dtype"));
+  EXPECT_THAT(Refusal({"--kv-cache-memory", "lots"}), HasSubstr("'lots' is no size"));
+  EXPECT_THAT(Refusal({"--max-num-batched-tokens", "64"}), HasSubstr("at least 80"));
+}
+
+TEST_F(ConfigTest, ListenIsHostAndPort) {
+  for (const std::string listen :
+       {"8470", "127.0.0.1:", ":8470", "127.0.0.1:70000", "127.0.0.1:x"}) {
+    EXPECT_THAT(Refusal({"--listen", listen}), HasSubstr("write HOST:PORT")) << listen;
+  }
+  const auto v6 = Parse({"--listen", "[::1]:0"});
+  ASSERT_TRUE(v6.ok()) << v6.status();
+  EXPECT_EQ(v6->config.host, "::1");
+  EXPECT_EQ(v6->config.port, 0);
+}
+
+TEST_F(ConfigTest, AnOpenBindNeedsAWordForIt) {
+  EXPECT_THAT(Refusal({"--listen", "0.0.0.0:8470"}), HasSubstr("--anonymous"));
+  EXPECT_TRUE(Parse({"--listen", "0.0.0.0:8470", "--anonymous"}).ok());
+}
+
+TEST_F(ConfigTest, TlsFlagsBelongTogether) {
+  EXPECT_THAT(Refusal({"--tls-cert", Write("cert.pem", "")}), HasSubstr("belong together"));
+  EXPECT_THAT(Refusal({"--tls-client-ca", Write("ca.pem", "")}),
+              HasSubstr("--tls-client-ca needs"));
+  EXPECT_THAT(Refusal({"--tls-cert", "/nowhere/c.pem", "--tls-key", Write("key.pem", "")}),
+              HasSubstr("does not exist"));
+}
+
+TEST_F(ConfigTest, AMissingModelSaysSo) {
+  const auto parsed = ParseConfig(std::vector<std::string>{}, {});
+  EXPECT_THAT(std::string(parsed.status().message()), HasSubstr("--model is missing"));
+  const auto absent = ParseConfig(std::vector<std::string>{"--model", "/nowhere/m.gguf"}, {});
+  EXPECT_THAT(std::string(absent.status().message()), HasSubstr("/nowhere/m.gguf"));
+}
+
+TEST_F(ConfigTest, HelpShowsGroupsAndExits) {
+  const auto parsed = Parse({"--help"});
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_TRUE(parsed->asks_to_exit);
+  for (const char* word :
+       {"Model", "Capacity", "Serving", "Security", "--kv-cache-memory", "PAGODA_"}) {
+    EXPECT_THAT(parsed->print, HasSubstr(word));
+  }
+}
+
+}  // namespace
+}  // namespace pagoda::server
