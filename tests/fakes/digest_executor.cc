@@ -202,6 +202,7 @@ base::TokenId DigestExecutor::Draw(const scheduler::SampleRequest& request,
 void DigestExecutor::Spoil(const StepPlan& plan) {
   for (const WorkItem& item : plan.work) {
     Row& row = rows_[item.slot.value()];
+    if (!row.open) continue;  // a later step, spoiled before, had it
     for (std::size_t group = 0; group < pool_.size(); ++group) {
       for (std::uint32_t i = item.num_without_kv; i < item.tokens.count; ++i) {
         Cell(group, row, item.first_position + i) = Mix(kGarbage, i) | 1;

@@ -1,0 +1,321 @@
+// Every block is on exactly one list while nobody holds it: the free list, its tenant's cached
+// list, or the retiring list of the job it waits for. Held blocks are on none. Block 0 is the null
+// block and ends every list.
+#include "scheduler/block_pool.h"
+
+#include <algorithm>
+
+#include "base/bits.h"
+#include "base/check.h"
+#include "scheduler/prefix_cache.h"
+
+namespace pagoda::scheduler {
+namespace {
+
+// Of the usable blocks, kept out of admissions that draw on common, so that running requests can
+// grow.
+constexpr std::int32_t kWatermarkPercent = 2;
+
+}  // namespace
+
+std::int32_t BlockPool::Account::Excess() const {
+  return std::max(0, pinned - share.reserve_blocks);
+}
+
+BlockPool::BlockPool(const Options& options, PrefixCache& index)
+    : index_(index),
+      blocks_(static_cast<std::size_t>(options.num_blocks)),
+      retiring_(static_cast<std::size_t>(options.max_unfenced_jobs) + 1),
+      exclusive_(static_cast<std::size_t>(options.num_slots), 0) {
+  PAGODA_CHECK(options.num_blocks >= 2);
+  common_ = num_usable();
+  for (const TenantShare& share : options.tenants) {
+    accounts_.emplace_back().share = share;
+    common_ -= share.reserve_blocks;
+  }
+  PAGODA_CHECK(common_ >= 0);
+  watermark_ = base::DivUp(num_usable() * kWatermarkPercent, 100);
+  for (std::uint32_t item = 1; item < blocks_.size(); ++item) InsertAfter(free_, free_.last, item);
+  counts_[static_cast<std::size_t>(BlockState::kFree)] = num_usable();
+}
+
+// ---- May a tenant take blocks?
+
+std::int32_t BlockPool::CommonInUse() const {
+  std::int32_t sum = 0;
+  for (const Account& account : accounts_) sum += account.Excess();
+  return sum;
+}
+
+bool BlockPool::FitsShare(const Account& account, std::int32_t pinned, std::int32_t excess,
+                          std::int32_t count) const {
+  const std::int32_t own = std::max(0, account.share.reserve_blocks - pinned);
+  if (account.share.isolated) return count <= own;
+  return count <= own + std::max(0, common_ - excess);
+}
+
+bool BlockPool::CanTake(base::TenantId tenant, std::int32_t count) const {
+  const Account& account = accounts_[tenant.value()];
+  return FitsShare(account, account.pinned, CommonInUse(), count);
+}
+
+bool BlockPool::CanTakeSoon(base::TenantId tenant, std::int32_t count) const {
+  std::int32_t excess = 0;
+  for (const Account& account : accounts_) {
+    excess += std::max(0, account.pinned - account.retiring - account.share.reserve_blocks);
+  }
+  const Account& account = accounts_[tenant.value()];
+  return FitsShare(account, account.pinned - account.retiring, excess, count);
+}
+
+bool BlockPool::KeepsWatermark(base::TenantId tenant, std::int32_t count) const {
+  const Account& account = accounts_[tenant.value()];
+  const std::int32_t in_use = CommonInUse();
+  const std::int32_t excess_after =
+      std::max(0, account.pinned + count - account.share.reserve_blocks);
+  if (excess_after <= account.Excess() || in_use == 0) return true;
+  return common_ - (in_use - account.Excess() + excess_after) >= watermark_;
+}
+
+std::int32_t BlockPool::Capacity(base::TenantId tenant) const {
+  const TenantShare& share = accounts_[tenant.value()].share;
+  return share.reserve_blocks + (share.isolated ? 0 : common_);
+}
+
+bool BlockPool::IsOverReserve(base::TenantId tenant) const {
+  const Account& account = accounts_[tenant.value()];
+  return account.pinned - account.retiring > account.share.reserve_blocks;
+}
+
+// ---- Lists and states
+
+void BlockPool::InsertAfter(List& list, std::uint32_t place, std::uint32_t item) {
+  Block& block = blocks_[item];
+  block.previous = place;
+  block.next = place == 0 ? list.first : blocks_[place].next;
+  (place == 0 ? list.first : blocks_[place].next) = item;
+  (block.next == 0 ? list.last : blocks_[block.next].previous) = item;
+  ++list.size;
+}
+
+void BlockPool::Remove(List& list, std::uint32_t item) {
+  Block& block = blocks_[item];
+  (block.previous == 0 ? list.first : blocks_[block.previous].next) = block.next;
+  (block.next == 0 ? list.last : blocks_[block.next].previous) = block.previous;
+  block.previous = block.next = 0;
+  --list.size;
+}
+
+// A block may settle long after its release, so its place is looked for from the end: few steps, as
+// few settle late.
+void BlockPool::PushByRecency(List& list, std::uint32_t item) {
+  std::uint32_t place = list.last;
+  while (place != 0 && blocks_[place].released_at > blocks_[item].released_at) {
+    place = blocks_[place].previous;
+  }
+  InsertAfter(list, place, item);
+}
+
+// Keeps the counts of states and of the tenant. Lists are the caller's.
+void BlockPool::SetState(Block& block, BlockState state) {
+  Account& account = AccountOf(block);
+  const auto is_pinned = [](BlockState s) {
+    return s != BlockState::kFree && s != BlockState::kCached;
+  };
+  account.used += (state != BlockState::kFree) - (block.state != BlockState::kFree);
+  account.pinned += is_pinned(state) - is_pinned(block.state);
+  account.retiring += (state == BlockState::kRetiring) - (block.state == BlockState::kRetiring);
+  --counts_[static_cast<std::size_t>(block.state)];
+  ++counts_[static_cast<std::size_t>(state)];
+  block.state = state;
+}
+
+// ---- Hand-out and eviction
+
+bool BlockPool::TryAllocate(base::TenantId tenant, base::SlotId holder, base::JobId job,
+                            std::span<BlockRef> blocks) {
+  PAGODA_CHECK(job > fenced_);
+  if (!CanTake(tenant, static_cast<std::int32_t>(blocks.size()))) return false;
+  for (BlockRef& ref : blocks) {
+    const base::BlockId id = TakeOne(tenant);
+    Block& block = At(id);
+    block.num_holders = 1;
+    block.holder_xor = holder.value() + 1;
+    block.last_job = job;
+    ++block.generation;
+    ++exclusive_[holder.value()];
+    ref = BlockRef(id, block.generation);
+  }
+  return true;
+}
+
+base::BlockId BlockPool::TakeOne(base::TenantId tenant) {
+  const Account& account = accounts_[tenant.value()];
+  const bool at_cap = account.share.isolated && account.used >= account.share.reserve_blocks;
+  if (free_.size == 0 || at_cap) EvictFor(tenant);
+  const std::uint32_t item = free_.first;
+  PAGODA_CHECK(item != 0);
+  Block& block = blocks_[item];
+  PAGODA_CHECK_MSG(block.last_job <= fenced_, "a block is handed out before its fence");
+  PAGODA_CHECK(!index_.has_entry(base::BlockId(item)));
+  Remove(free_, item);
+  block.tenant = tenant;
+  SetState(block, BlockState::kOwned);
+  return base::BlockId(item);
+}
+
+void BlockPool::EvictFor(base::TenantId tenant) {
+  const base::TenantId owner = ChooseEvictionTenant(tenant);
+  const Account& account = accounts_[owner.value()];
+  if (owner != tenant) {
+    PAGODA_CHECK_MSG(account.used - 1 >= account.share.reserve_blocks,
+                     "E1: an eviction caused by another tenant cuts into a reserve");
+  } else {
+    PAGODA_CHECK_MSG(account.used >= account.share.reserve_blocks,
+                     "E2: a tenant below its reserve evicts its own");
+  }
+  ++num_evictions_;
+  DropCached(base::BlockId(account.cached.first));
+}
+
+// The tenant furthest above its reserve, ties to the lower id; the taker itself when none is above.
+// Only tenants with cached blocks count.
+base::TenantId BlockPool::ChooseEvictionTenant(base::TenantId tenant) const {
+  const Account& own = accounts_[tenant.value()];
+  base::TenantId chosen = tenant;
+  std::int32_t furthest = 0;
+  const bool own_only = own.share.isolated && own.used >= own.share.reserve_blocks;
+  for (std::uint32_t i = 0; i < accounts_.size() && !own_only; ++i) {
+    const std::int32_t above = accounts_[i].used - accounts_[i].share.reserve_blocks;
+    if (accounts_[i].cached.size == 0 || above <= furthest) continue;
+    furthest = above;
+    chosen = base::TenantId(i);
+  }
+  PAGODA_CHECK_MSG(accounts_[chosen.value()].cached.size > 0,
+                   "no block to hand out though the shares allow it");
+  return chosen;
+}
+
+void BlockPool::ForgetAndFree(std::uint32_t item) {
+  Block& block = blocks_[item];
+  if (index_.has_entry(base::BlockId(item))) index_.Forget(base::BlockId(item));
+  SetState(block, BlockState::kFree);
+  // The most recently freed goes out first: its bytes are the likeliest to be in a cache of the
+  // machine.
+  InsertAfter(free_, 0, item);
+}
+
+void BlockPool::DropCached(base::BlockId id) {
+  Block& block = At(id);
+  PAGODA_CHECK(block.state == BlockState::kCached);
+  Remove(AccountOf(block).cached, id.value());
+  ForgetAndFree(id.value());
+}
+
+// ---- Holding and releasing
+
+BlockRef BlockPool::Hold(base::BlockId id, base::SlotId holder) {
+  Block& block = At(id);
+  PAGODA_CHECK(index_.has_entry(id));
+  if (block.state == BlockState::kCached) Remove(AccountOf(block).cached, id.value());
+  if (block.state == BlockState::kRetiring) Remove(RetiringListOf(block.last_job), id.value());
+  PAGODA_CHECK(block.state != BlockState::kFree && block.state != BlockState::kOwned);
+  SetState(block, BlockState::kSealed);
+  if (block.num_holders == 0) ++exclusive_[holder.value()];
+  if (block.num_holders == 1) {
+    --exclusive_[block.holder_xor - 1];
+    ++num_shared_;
+  }
+  ++block.num_holders;
+  block.holder_xor ^= holder.value() + 1;
+  return BlockRef(id, block.generation);
+}
+
+void BlockPool::Release(base::BlockId id, base::SlotId holder, base::JobId last_job) {
+  Block& block = At(id);
+  PAGODA_CHECK(block.state == BlockState::kOwned || block.state == BlockState::kSealed);
+  PAGODA_CHECK(block.num_holders > 0);
+  --block.num_holders;
+  block.holder_xor ^= holder.value() + 1;
+  block.last_job = std::max(block.last_job, last_job);
+  if (block.num_holders == 0) --exclusive_[holder.value()];
+  if (block.num_holders == 1) {
+    ++exclusive_[block.holder_xor - 1];
+    --num_shared_;
+  }
+  if (block.num_holders > 0) return;
+
+  PAGODA_CHECK_MSG(block.holder_xor == 0, "a block was released by one that did not hold it");
+  block.after = index_.has_entry(id) ? BlockState::kCached : BlockState::kFree;
+  block.released_at = ++releases_;
+  SetState(block, BlockState::kRetiring);
+  List& waiting = RetiringListOf(block.last_job);
+  InsertAfter(waiting, waiting.last, id.value());
+  if (block.last_job <= fenced_) {
+    Remove(waiting, id.value());
+    Settle(id.value());
+  }
+}
+
+void BlockPool::Settle(std::uint32_t item) {
+  Block& block = blocks_[item];
+  PAGODA_CHECK(block.state == BlockState::kRetiring);
+  if (block.after == BlockState::kCached) {
+    SetState(block, BlockState::kCached);
+    PushByRecency(AccountOf(block).cached, item);
+  } else {
+    ForgetAndFree(item);
+  }
+}
+
+void BlockPool::Seal(base::BlockId id) {
+  Block& block = At(id);
+  PAGODA_CHECK(block.state == BlockState::kOwned);
+  PAGODA_CHECK(block.num_holders == 1);
+  SetState(block, BlockState::kSealed);
+}
+
+void BlockPool::Fence(base::JobId job) {
+  PAGODA_CHECK(job.value() - fenced_.value() < retiring_.size());
+  while (fenced_ < job) {
+    fenced_ = base::JobId(fenced_.value() + 1);
+    List& waiting = RetiringListOf(fenced_);
+    while (waiting.first != 0) {
+      const std::uint32_t item = waiting.first;
+      PAGODA_CHECK(blocks_[item].last_job == fenced_);
+      Remove(waiting, item);
+      Settle(item);
+    }
+  }
+}
+
+// ---- Flushes
+
+bool BlockPool::DropEntry(std::uint32_t item) {
+  const base::BlockId id(item);
+  if (!index_.has_entry(id)) return false;
+  Block& block = blocks_[item];
+  if (block.state == BlockState::kCached) {
+    DropCached(id);
+    return true;
+  }
+  block.after = BlockState::kFree;
+  index_.Forget(id);
+  return true;
+}
+
+std::int32_t BlockPool::DropEntries(std::uint32_t namespace_index) {
+  std::int32_t dropped = 0;
+  for (std::uint32_t item = 1; item < blocks_.size(); ++item) {
+    if (index_.namespace_of(base::BlockId(item)) == namespace_index) dropped += DropEntry(item);
+  }
+  return dropped;
+}
+
+std::int32_t BlockPool::DropAllEntries() {
+  std::int32_t dropped = 0;
+  for (std::uint32_t item = 1; item < blocks_.size(); ++item) dropped += DropEntry(item);
+  return dropped;
+}
+
+}  // namespace pagoda::scheduler

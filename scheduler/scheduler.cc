@@ -1,0 +1,269 @@
+#include "scheduler/scheduler.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/bits.h"
+#include "base/check.h"
+#include "base/field_error.h"
+#include "base/status_macros.h"
+#include "scheduler/completion.h"
+#include "scheduler/lifecycle.h"
+#include "scheduler/planning.h"
+#include "scheduler/scheduler_state.h"
+
+namespace pagoda::scheduler {
+namespace {
+
+// Jobs that may be done but not yet fenced, beside those in flight.
+constexpr std::int32_t kMaxFenceLag = 4;
+// What the opened sequences of one plan may bring along, unless one request alone is longer.
+constexpr std::int64_t kHistoryRoomTokens = 64 * 1024;
+
+std::size_t MaxLive(const SchedulerConfig& config) {
+  return static_cast<std::size_t>(config.max_queued_requests) +
+         static_cast<std::size_t>(config.max_num_seqs);
+}
+
+std::int32_t MaxBlocksPerSequence(const SchedulerConfig& config) {
+  return base::DivUp(config.max_model_len, config.block_size);
+}
+
+// The largest cost a step that keeps the token budget can have: every sequence one chunk row, and
+// the tokens' own.
+std::int64_t EnoughAttentionChunks(const SchedulerConfig& config) {
+  constexpr std::int32_t kChunkRows = 64;
+  constexpr std::int32_t kChunkContext = 256;
+  return (std::int64_t{config.max_num_seqs} +
+          base::DivUp(config.max_num_batched_tokens, kChunkRows)) *
+         base::DivUp(config.max_model_len, kChunkContext);
+}
+
+absl::Status CheckAtLeast(std::string_view field, std::int64_t value, std::int64_t least,
+                          std::string_view why) {
+  if (value >= least) return absl::OkStatus();
+  return base::FieldError(field, absl::StrCat("is ", value, ", at least ", least, " is needed (",
+                                              std::string(why), ")"));
+}
+
+absl::Status CheckConfig(const SchedulerConfig& c) {
+  if (c.pool_blocks_per_group.size() != 1) {
+    return absl::UnimplementedError(absl::StrCat("a KV pool of ", c.pool_blocks_per_group.size(),
+                                                 " groups; only models with one are supported"));
+  }
+  PAGODA_RETURN_IF_ERROR(CheckAtLeast("block_size", c.block_size, 1, "a block holds tokens"));
+  PAGODA_RETURN_IF_ERROR(CheckAtLeast("max_num_seqs", c.max_num_seqs, 1, "one request runs"));
+  PAGODA_RETURN_IF_ERROR(CheckAtLeast("max_model_len", c.max_model_len, 2, "a prompt and a reply"));
+  PAGODA_RETURN_IF_ERROR(CheckAtLeast("pool_blocks", c.pool_blocks_per_group[0], 2,
+                                      "the null block and one that is used"));
+  PAGODA_RETURN_IF_ERROR(CheckAtLeast("max_num_batched_tokens", c.max_num_batched_tokens,
+                                      std::int64_t{c.block_size} + c.max_num_seqs,
+                                      "a token for every sequence and a block of prefill"));
+  PAGODA_RETURN_IF_ERROR(CheckAtLeast("max_logit_rows_per_step", c.max_logit_rows_per_step,
+                                      c.max_num_seqs, "a row for every sequence"));
+  if (c.max_attention_chunks_per_step != 0) {
+    PAGODA_RETURN_IF_ERROR(CheckAtLeast("max_attention_chunks_per_step",
+                                        c.max_attention_chunks_per_step, EnoughAttentionChunks(c),
+                                        "the largest step that keeps the token budget"));
+  }
+  PAGODA_RETURN_IF_ERROR(CheckAtLeast("max_queued_requests", c.max_queued_requests, 1, "a queue"));
+  PAGODA_RETURN_IF_ERROR(CheckAtLeast("max_in_flight", c.max_in_flight, 1, "a step runs"));
+  PAGODA_RETURN_IF_ERROR(CheckAtLeast("max_namespaces", c.max_namespaces, c.max_num_seqs,
+                                      "one for every running request"));
+  if (c.key_domain.block_size != c.block_size) {
+    return base::FieldError(
+        "key_domain.block_size",
+        absl::StrCat("is ", c.key_domain.block_size, ", block_size is ", c.block_size));
+  }
+  return absl::OkStatus();
+}
+
+SchedulerConfig WithDefaults(SchedulerConfig config) {
+  if (config.max_attention_chunks_per_step == 0) {
+    config.max_attention_chunks_per_step = static_cast<std::int32_t>(EnoughAttentionChunks(config));
+  }
+  return config;
+}
+
+// Every array of a plan at its bound.
+void ReservePlan(const SchedulerState& state, StepPlan& plan) {
+  const SchedulerConfig& config = state.config;
+  const auto slots = static_cast<std::size_t>(config.max_num_seqs);
+  const auto blocks = static_cast<std::size_t>(config.pool_blocks_per_group[0]);
+  const auto tokens = static_cast<std::size_t>(config.max_num_batched_tokens);
+  const auto jobs = static_cast<std::size_t>(config.max_in_flight) + 1;
+  const auto room = static_cast<std::size_t>(state.HistoryRoom());
+  const auto block_size = static_cast<std::size_t>(config.block_size);
+  plan.closed.reserve(slots);
+  plan.opened.reserve(slots);
+  plan.work.reserve(slots);
+  plan.rows.reserve(slots);
+  plan.samples.reserve(slots);
+  // Admissions and adoptions within the room (one may be as long as the context), growth, and
+  // adoptions at completion.
+  plan.block_appends.reserve(room / block_size + 2 * slots + 2 + state.tables.max_blocks() +
+                             jobs * (tokens / block_size + slots) + blocks);
+  plan.zeros.reserve(blocks);
+  plan.copies.reserve(slots);
+  plan.memory_effects.reserve(blocks + slots);
+  plan.plan_tokens.reserve(tokens);
+  plan.tokens.reserve(room + slots * ModelLimits::kMaxStopTokenIds);
+  plan.logit_bias.reserve(slots * ModelLimits::kMaxLogitBiases);
+}
+
+}  // namespace
+
+std::int32_t SchedulerState::HistoryRoom() const {
+  const std::int64_t all = std::int64_t{config.max_num_seqs} * config.max_model_len;
+  return static_cast<std::int32_t>(
+      std::min(all, std::max(kHistoryRoomTokens, std::int64_t{config.max_model_len})));
+}
+
+SchedulerState::SchedulerState(const SchedulerConfig& given)
+    : config(WithDefaults(given)),
+      cache({.num_blocks = given.pool_blocks_per_group[0],
+             .max_namespaces = given.max_namespaces,
+             .key_domain = given.key_domain}),
+      pool({.num_blocks = given.pool_blocks_per_group[0],
+            .num_slots = given.max_num_seqs,
+            .max_unfenced_jobs = given.max_in_flight + kMaxFenceLag,
+            .tenants = {TenantShare{}}},
+           cache),
+      tables(static_cast<std::size_t>(given.max_num_seqs),
+             static_cast<std::size_t>(MaxBlocksPerSequence(given))),
+      sequences(MaxLive(given)),
+      slots(static_cast<std::size_t>(given.max_num_seqs)),
+      jobs(static_cast<std::size_t>(given.max_in_flight + kMaxFenceLag), slots.size()),
+      draft(slots.size(), static_cast<std::size_t>(given.pool_blocks_per_group[0])),
+      plans(static_cast<std::size_t>(given.max_in_flight) + 1),
+      hits(tables.max_blocks()),
+      taken(tables.max_blocks()) {
+  queues.emplace_back(sequences, MaxLive(given));
+  running.reserve(slots.size());
+  snapshot.reserve(slots.size());
+  finished.reserve(MaxLive(given));
+  for (StepPlan& plan : plans) ReservePlan(*this, plan);
+}
+
+absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Create(const SchedulerConfig& config) {
+  PAGODA_RETURN_IF_ERROR(CheckConfig(config));
+  return std::unique_ptr<Scheduler>(new Scheduler(config));
+}
+
+Scheduler::Scheduler(const SchedulerConfig& config)
+    : state_(std::make_unique<SchedulerState>(config)) {}
+Scheduler::~Scheduler() = default;
+
+std::int32_t Scheduler::CapacityBlocks(const SchedulerConfig& config) {
+  return config.pool_blocks_per_group[0] - 1;
+}
+
+void Scheduler::Add(NewRequest request) {
+  SchedulerState& state = *state_;
+  PAGODA_CHECK(request.tenant.value() < state.queues.size());
+  PAGODA_CHECK(request.prompt_length() > 0);
+  PAGODA_CHECK(request.one_request_namespace || request.cache_namespace.has_value());
+  PAGODA_CHECK(request.prompt_length() + request.max_tokens() <= state.config.max_model_len);
+  PAGODA_CHECK_MSG(
+      request.WorstCaseBlocks(state.block_size()) <= state.pool.Capacity(request.tenant),
+      "a request that can never fit the pool was let in");
+  const SequenceIndex index = state.sequences.Add(std::move(request));
+  Sequence& sequence = state.sequences[index];
+  sequence.key_epoch =
+      sequence.request->has_keys() ? sequence.request->epoch() : state.cache.epoch();
+  sequence.added_at_step = state.num_steps;
+  sequence.receipt.prompt_tokens = sequence.request->prompt_length();
+  state.QueueOf(sequence).Insert(index);
+}
+
+void Scheduler::Cancel(base::RequestId id, FinishReason reason) {
+  const auto index = state_->sequences.Find(id);
+  if (!index.has_value()) return;
+  End(*state_, *index, reason);
+}
+
+void Scheduler::SetPaused(base::RequestId id, bool paused) {
+  if (const auto index = state_->sequences.Find(id)) state_->sequences[*index].paused = paused;
+}
+
+const StepPlan* Scheduler::TryPlan(base::Instant now) { return MakePlan(*state_, now); }
+
+std::optional<base::RequestId> Scheduler::RequestFor(const SampleResult& sample) const {
+  return RequestForSample(*state_, sample);
+}
+
+const NewRequest& Scheduler::request(base::RequestId id) const {
+  const auto index = state_->sequences.Find(id);
+  PAGODA_CHECK(index.has_value());
+  return *state_->sequences[*index].request;
+}
+
+StopProgress& Scheduler::stop_progress(base::RequestId id) {
+  const auto index = state_->sequences.Find(id);
+  PAGODA_CHECK(index.has_value());
+  return state_->sequences[*index].stop;
+}
+
+void Scheduler::Complete(const StepResult& result, std::span<const SampleOutcome> outcomes) {
+  CompleteJob(*state_, result, outcomes);
+}
+
+void Scheduler::Fail(base::JobId job) { FailJob(*state_, job); }
+
+void Scheduler::Fence(base::JobId job) {
+  if (job <= state_->jobs.fenced()) return;
+  state_->jobs.Fence(job);
+  state_->pool.Fence(job);
+}
+
+void Scheduler::TakeFinished(std::vector<FinishEvent>& out) {
+  for (FinishEvent& event : state_->finished) out.push_back(std::move(event));
+  state_->finished.clear();
+}
+
+std::int32_t Scheduler::FlushPrefixCache() {
+  const std::int32_t dropped = state_->pool.DropAllEntries();
+  state_->cache.AdvanceEpoch();
+  return dropped;
+}
+
+std::uint64_t Scheduler::epoch() const { return state_->cache.epoch(); }
+
+base::Instant Scheduler::NextDeadline() const {
+  base::Instant earliest = base::Instant::Never();
+  for (const Sequence& sequence : state_->sequences.all()) {
+    if (sequence.phase == Sequence::Phase::kVacant) continue;
+    earliest = std::min(earliest, sequence.request->deadline());
+  }
+  return earliest;
+}
+
+bool Scheduler::idle() const {
+  return state_->sequences.num_live() == 0 && state_->jobs.num_in_flight() == 0;
+}
+
+BlockStepTotals Scheduler::block_step_totals() const { return state_->block_steps; }
+
+SchedulerStats Scheduler::stats() const {
+  const SchedulerState& state = *state_;
+  SchedulerStats stats = state.counters;
+  for (const TenantQueue& queue : state.queues) {
+    stats.num_waiting += static_cast<std::int32_t>(queue.size());
+    for (std::size_t i = 0; i < queue.size(); ++i) {
+      stats.queued_tokens += state.sequences[queue.at(i)].num_known();
+    }
+  }
+  stats.num_running = static_cast<std::int32_t>(state.running.size());
+  stats.blocks_free = state.pool.num_in(BlockState::kFree);
+  stats.blocks_owned = state.pool.num_in(BlockState::kOwned);
+  stats.blocks_sealed = state.pool.num_in(BlockState::kSealed);
+  stats.blocks_cached = state.pool.num_in(BlockState::kCached);
+  stats.blocks_retiring = state.pool.num_in(BlockState::kRetiring);
+  stats.blocks_total = state.pool.num_blocks();
+  stats.num_steps = state.num_steps;
+  stats.num_evictions = state.pool.num_evictions();
+  return stats;
+}
+
+}  // namespace pagoda::scheduler

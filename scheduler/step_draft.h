@@ -1,0 +1,70 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/ids.h"
+#include "scheduler/sequence.h"
+#include "scheduler/step_budget.h"
+
+namespace pagoda::scheduler {
+
+// One sequence's part of a step.
+struct DraftItem {
+  SequenceIndex sequence;
+  base::RequestId request;
+  std::uint64_t incarnation = 0;
+  base::SlotId slot;
+  std::uint32_t slot_generation = 0;
+  PlannedStretch stretch;
+  bool samples =
+      false;  // the last token's row is sampled: the stretch reaches the end of what is expected
+  bool is_decode = false;
+
+  std::int32_t end() const { return stretch.first_position + stretch.num_tokens; }
+};
+
+// A zeroed block, or a copy of the first num_slots tokens of `source` into it.
+struct DraftEffect {
+  base::BlockId block;
+  base::BlockId source = base::kNullBlock;  // of a copy
+  std::uint32_t num_slots = 0;
+  SequenceIndex sequence;
+};
+
+// The plan in the making: what a later decision of the same plan can still take back. Becomes a
+// StepPlan at commit.
+class StepDraft {
+ public:
+  StepDraft(std::size_t num_slots, std::size_t num_blocks);
+
+  void Begin(base::JobId job);
+  base::JobId job() const { return job_; }
+  bool empty() const { return items_.empty() && effects_.empty(); }
+
+  std::span<const DraftItem> items() const { return items_; }
+  std::span<const DraftEffect> effects() const { return effects_; }
+  // Null when the slot has no item yet.
+  DraftItem* ItemOf(base::SlotId slot);
+  DraftItem& AddItem(const DraftItem& item);
+  void AddZero(SequenceIndex sequence, base::BlockId block);
+  void AddCopy(const DraftEffect& copy);
+  // The sequence is a victim: its item and copies leave the plan. Its zeroed blocks stay, harmless:
+  // they were handed out.
+  void Drop(SequenceIndex sequence, base::SlotId slot);
+
+  // Hands the items over to the job's record, for reuse of both buffers.
+  void SwapItems(std::vector<DraftItem>& items) { items.swap(items_); }
+
+ private:
+  static constexpr std::uint32_t kNone = 0xffffffffu;
+
+  base::JobId job_;
+  std::vector<DraftItem> items_;
+  std::vector<std::uint32_t> item_of_slot_;
+  std::vector<DraftEffect> effects_;
+};
+
+}  // namespace pagoda::scheduler

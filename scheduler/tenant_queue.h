@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "scheduler/sequence_slab.h"
+
+namespace pagoda::scheduler {
+
+// The waiting requests of one tenant, in the order in which they are to be admitted; the head is
+// never bypassed, but for being paused. Preempted ones stand first, by age; then never-admitted
+// ones by priority (lower first), deadline, arrival, where one that younger requests overtook
+// kMaxOvertakes times goes before all other priorities. Owner: SchedulerState. A waiting request
+// holds no block and no slot.
+class TenantQueue {
+ public:
+  static constexpr std::int32_t kMaxOvertakes = 16;
+
+  TenantQueue(SequenceSlab& sequences, std::size_t capacity);
+
+  std::size_t size() const { return order_.size(); }
+  bool empty() const { return order_.empty(); }
+  SequenceIndex at(std::size_t position) const { return order_[position]; }
+  // The first request that is not paused.
+  std::optional<SequenceIndex> Head() const;
+
+  void Insert(SequenceIndex index);
+  void Remove(SequenceIndex index);
+  // `admitted` has left for its first admission: counts the older never-admitted requests it
+  // overtook.
+  void CountOvertakes(SequenceIndex admitted);
+
+  void CheckInvariants() const;
+
+ private:
+  bool GoesBefore(SequenceIndex a, SequenceIndex b) const;
+
+  SequenceSlab& sequences_;
+  std::vector<SequenceIndex> order_;
+};
+
+}  // namespace pagoda::scheduler

@@ -1,0 +1,63 @@
+#include "tests/scheduler/requests.h"
+
+#include <numeric>
+
+#include "base/status_macros.h"
+#include "scheduler/namespace_minter.h"
+
+namespace pagoda::scheduler::testing {
+
+NamespaceKey KeyFor(const std::optional<std::string>& salt) {
+  const NamespaceMinter minter(NamespaceMinter::Secret{1, 2, 3});
+  std::optional<std::string_view> view;
+  if (salt.has_value()) view = *salt;
+  return *minter.Mint("default", view);
+}
+
+ModelLimits LimitsFor(const SchedulerConfig& config, std::uint32_t vocabulary_size) {
+  ModelLimits limits;
+  limits.vocabulary_size = vocabulary_size;
+  limits.max_model_len = config.max_model_len;
+  limits.block_size = config.block_size;
+  limits.capacity_blocks = Scheduler::CapacityBlocks(config);
+  return limits;
+}
+
+SchedulerConfig SmallConfig(std::int32_t pool_blocks, std::int32_t block_size,
+                            std::int32_t max_num_seqs) {
+  SchedulerConfig config;
+  config.pool_blocks_per_group = {pool_blocks};
+  config.block_size = config.key_domain.block_size = block_size;
+  config.max_num_seqs = max_num_seqs;
+  config.max_logit_rows_per_step = max_num_seqs;
+  config.max_num_batched_tokens = 4 * block_size + max_num_seqs;
+  config.max_model_len = (pool_blocks - 1) * block_size + 1;
+  config.max_queued_requests = 64;
+  config.max_namespaces = max_num_seqs + 2;
+  return config;
+}
+
+absl::StatusOr<NewRequest> MakeRequest(const RequestSketch& sketch, const ModelLimits& limits,
+                                       const SchedulerConfig& config, std::uint64_t epoch) {
+  PAGODA_ASSIGN_OR_RETURN(NewRequest request,
+                          NewRequest::Create(sketch.fields, limits, /*drawn_seed=*/7));
+  PAGODA_RETURN_IF_ERROR(request.AttachPrompt(sketch.prompt, limits));
+  request.id = base::RequestId(sketch.id);
+  request.one_request_namespace = sketch.one_request_namespace;
+  const NamespaceKey key = KeyFor(sketch.salt);
+  request.cache_namespace = key;
+  if (sketch.attach_keys && !sketch.one_request_namespace) {
+    KeyDomain domain = config.key_domain;
+    domain.epoch = epoch;
+    request.AttachKeys(key, BlockKeyer(key, domain));
+  }
+  return request;
+}
+
+std::vector<base::TokenId> Ascending(base::TokenId first, std::size_t count) {
+  std::vector<base::TokenId> tokens(count);
+  std::iota(tokens.begin(), tokens.end(), first);
+  return tokens;
+}
+
+}  // namespace pagoda::scheduler::testing
