@@ -244,8 +244,11 @@ void AdoptAhead(SchedulerState& state, SequenceIndex index) {
     Adopt(state, sequence, next, *found);
     --state.table_room_entries;
     sequence.num_planned += block_size;
-    sequence.num_computed = std::max(sequence.num_computed, sequence.num_planned);
-    sequence.num_sealed = std::max(sequence.num_sealed, next + 1);
+    // Earlier blocks may still be in the making: then it counts as computed when they are.
+    if (sequence.num_computed >= next * block_size) {
+      sequence.num_computed = std::max(sequence.num_computed, sequence.num_planned);
+      sequence.num_sealed = std::max(sequence.num_sealed, next + 1);
+    }
     CountFound(state, sequence);
     // All is found: the last token is computed again for its logits, and written nowhere.
     if (sequence.num_planned == sequence.num_expected) --sequence.num_planned;

@@ -63,6 +63,17 @@ void OpenSlot(Slot& slot, const Sequence& sequence, StepPlan& plan) {
   slot.is_open_on_device = true;
 }
 
+// Leading tokens that stand in sealed blocks: computed again for their logits, and never written.
+std::uint32_t TokensWithoutKv(const SchedulerState& state, const DraftItem& item) {
+  std::int32_t position = item.stretch.first_position;
+  while (position < item.end()) {
+    const base::BlockId block = state.tables.at(item.slot, position / state.block_size());
+    if (state.pool.state(block) != BlockState::kSealed) break;
+    ++position;
+  }
+  return static_cast<std::uint32_t>(position - item.stretch.first_position);
+}
+
 void WriteWork(SchedulerState& state, const DraftItem& item, StepPlan& plan) {
   Sequence& sequence = state.sequences[item.sequence];
   const auto& known = sequence.request->tokens();
@@ -70,8 +81,7 @@ void WriteWork(SchedulerState& state, const DraftItem& item, StepPlan& plan) {
   WorkItem work;
   work.slot = item.slot;
   work.first_position = static_cast<std::uint32_t>(from);
-  work.num_without_kv = static_cast<std::uint32_t>(
-      std::clamp(sequence.num_computed - from, 0, item.stretch.num_tokens));
+  work.num_without_kv = TokensWithoutKv(state, item);
   work.tokens.begin = static_cast<std::uint32_t>(plan.plan_tokens.size());
   work.tokens.count = static_cast<std::uint32_t>(item.stretch.num_tokens);
   for (std::int32_t position = from; position < item.end(); ++position) {

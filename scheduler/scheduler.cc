@@ -148,11 +148,10 @@ SchedulerState::SchedulerState(const SchedulerConfig& given)
 
 absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Create(const SchedulerConfig& config) {
   PAGODA_RETURN_IF_ERROR(CheckConfig(config));
-  return std::unique_ptr<Scheduler>(new Scheduler(config));
+  return std::make_unique<Scheduler>(std::make_unique<SchedulerState>(config));
 }
 
-Scheduler::Scheduler(const SchedulerConfig& config)
-    : state_(std::make_unique<SchedulerState>(config)) {}
+Scheduler::Scheduler(std::unique_ptr<SchedulerState> state) : state_(std::move(state)) {}
 Scheduler::~Scheduler() = default;
 
 std::int32_t Scheduler::CapacityBlocks(const SchedulerConfig& config) {

@@ -34,6 +34,8 @@ struct SchedulerConfig {
   KeyDomain key_domain;
 };
 
+struct SchedulerState;
+
 struct SchedulerStats {
   std::int32_t num_waiting = 0, num_running = 0;
   std::int64_t queued_tokens = 0;
@@ -51,6 +53,8 @@ class Scheduler {
  public:
   // Refuses (InvalidArgument, with the numbers) a config that could hang.
   static absl::StatusOr<std::unique_ptr<Scheduler>> Create(const SchedulerConfig& config);
+  // For Create: the state's type is complete only inside this folder.
+  explicit Scheduler(std::unique_ptr<SchedulerState> state);
   ~Scheduler();
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
@@ -117,8 +121,7 @@ class Scheduler {
   void CheckInvariants() const;
 
  private:
-  explicit Scheduler(const SchedulerConfig& config);
-  std::unique_ptr<struct SchedulerState> state_;
+  std::unique_ptr<SchedulerState> state_;
 };
 
 }  // namespace pagoda::scheduler

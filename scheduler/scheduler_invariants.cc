@@ -21,11 +21,13 @@ void CheckRunning(const SchedulerState& state, const Sequence& sequence) {
   PAGODA_CHECK(sequence.num_sealed * block_size <= sequence.num_computed);
   PAGODA_CHECK(base::DivUp(sequence.num_planned, block_size) <= size);
   PAGODA_CHECK(size <= sequence.request->WorstCaseBlocks(block_size));
-  // What is computed is full and published, unless the request may not publish.
   for (std::int32_t i = 0; i < size; ++i) {
     const BlockState block = state.pool.state(state.tables.at(sequence.slot, i));
     if (i < sequence.num_sealed) {
       PAGODA_CHECK(block == BlockState::kSealed);
+    } else if (block == BlockState::kSealed) {
+      // Adopted ahead, while earlier blocks of the sequence are still in the making.
+      PAGODA_CHECK((i + 1) * block_size <= sequence.num_planned + 1);
     } else {
       PAGODA_CHECK(block == BlockState::kOwned);
     }
