@@ -1,0 +1,198 @@
+#include <algorithm>
+#include <optional>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/status_macros.h"
+#include "kernels/cpu/cpu_ops.h"
+#include "kernels/ops.h"
+#include "kernels/reference/reference_ops.h"
+#include "model/forward_pass.h"
+#include "model/kv_storage.h"
+#include "model/model.h"
+#include "model/weights.h"
+
+namespace pagoda::model {
+namespace {
+
+absl::StatusOr<std::unique_ptr<kernels::Ops>> MakeOps(const ModelOptions& options) {
+  if (options.device != "cpu") {
+    return absl::UnimplementedError(
+        absl::StrCat("device '", options.device, "' is not built; built is 'cpu'"));
+  }
+  if (options.ops == "reference") return kernels::MakeReferenceOps();
+  if (options.ops != "auto" && options.ops != "cpu") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("ops '", options.ops, "'; expected auto, cpu or reference"));
+  }
+  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  return kernels::cpu::MakeCpuOps(
+      {.num_threads = options.num_threads > 0 ? options.num_threads : cores,
+       .pin_threads = false,
+       .instruction_class = std::nullopt});
+}
+
+absl::StatusOr<kernels::ActivationType> ParseActivation(const std::string& name) {
+  // auto is int8: weights that are not quantized run with f32 whatever was wanted.
+  if (name == "auto" || name == "int8") return kernels::ActivationType::kInt8;
+  if (name == "f32") return kernels::ActivationType::kF32;
+  if (name == "bf16") {
+    return absl::UnimplementedError("activation dtype 'bf16' is not built; built are f32 and int8");
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("activation dtype '", name, "'; expected auto, f32 or int8"));
+}
+
+absl::StatusOr<base::KvType> ParseKvType(const std::string& name) {
+  if (name == "auto" || name == "bf16") return base::KvType::kBf16;
+  if (name == "f32") return base::KvType::kF32;
+  return absl::InvalidArgumentError(
+      absl::StrCat("KV cache dtype '", name, "'; expected auto, bf16 or f32"));
+}
+
+absl::StatusOr<std::int32_t> MaxModelLen(const ModelOptions& options, const Config& config) {
+  if (options.max_model_len == 0) return config.context_length;
+  if (options.max_model_len >= 1 && options.max_model_len <= config.context_length) {
+    return options.max_model_len;
+  }
+  return absl::InvalidArgumentError(absl::StrCat("maximum model length ", options.max_model_len,
+                                                 "; the model was made for 1 to ",
+                                                 config.context_length));
+}
+
+absl::Status CheckLimits(const ModelOptions& options) {
+  if (options.max_num_batched_tokens >= 1 && options.max_num_seqs >= 1) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("a step of ", options.max_num_batched_tokens,
+                                                 " tokens and ", options.max_num_seqs,
+                                                 " sequences; expected at least 1"));
+}
+
+// A Llama model from a GGUF file. Members stand in the order in which they refer to each other:
+// later ones point into earlier ones.
+class LlamaModel final : public Model {
+ public:
+  LlamaModel(std::unique_ptr<formats::GgufFile> file, std::unique_ptr<kernels::Ops> ops,
+             Config config, const ModelOptions& options)
+      : file_(std::move(file)),
+        ops_(std::move(ops)),
+        config_(std::move(config)),
+        options_(options) {}
+
+  absl::Status Initialize();
+
+  const ModelInfo& info() const override { return info_; }
+
+  absl::Status AllocateKv(std::int32_t num_blocks) override {
+    PAGODA_CHECK(kv_.num_blocks() == 0);
+    PAGODA_ASSIGN_OR_RETURN(kv_, KvStorage::Create(ops_->device(), info_.kv_geometry, num_blocks,
+                                                   ops_->capabilities().key_order));
+    return absl::OkStatus();
+  }
+
+  void ZeroBlock(base::KvGroupId group, base::BlockId block) override {
+    PAGODA_CHECK(block != base::kNullBlock);
+    const std::uint32_t index = block.value();
+    ops_->ZeroBlocks(kv_.view(group), {&index, 1}, kernels::Stream{});
+    AwaitAll();
+  }
+
+  void CopyBlock(base::KvGroupId group, base::BlockId source, base::BlockId target,
+                 std::int32_t num_slots) override {
+    PAGODA_CHECK(target != base::kNullBlock);
+    PAGODA_CHECK(source != base::kNullBlock);
+    const kernels::BlockCopy copy{source.value(), target.value(), num_slots};
+    ops_->CopyBlocks(kv_.view(group), {&copy, 1}, kernels::Stream{});
+    AwaitAll();
+  }
+
+  absl::Status Forward(const ModelInput& input) override {
+    PAGODA_CHECK_MSG(kv_.num_blocks() > 0, "AllocateKv comes first");
+    PAGODA_RETURN_IF_ERROR(pass_->Run(input, kv_.view(base::KvGroupId{0})));
+    kv_.CheckGaps();
+    return absl::OkStatus();
+  }
+
+  std::span<float> Logits(std::int32_t row) override { return pass_->Logits(row); }
+
+  std::unique_ptr<Sampler> MakeSampler() override {
+    return std::make_unique<Sampler>(*ops_, options_.max_num_seqs, info_.vocabulary_size);
+  }
+
+ private:
+  // The parameters of an op live until it is done.
+  void AwaitAll() {
+    const absl::Status done = ops_->device().Await(ops_->device().Record(kernels::Stream{}));
+    PAGODA_CHECK_MSG(done.ok(), std::string(done.message()));
+  }
+
+  void FillInfo(const WeightPlan& plan, kernels::ActivationType activation, base::KvType kv_type);
+
+  const std::unique_ptr<formats::GgufFile> file_;
+  const std::unique_ptr<kernels::Ops> ops_;
+  const Config config_;
+  const ModelOptions options_;
+  ModelInfo info_;
+  Weights weights_;
+  std::unique_ptr<ForwardPass> pass_;
+  KvStorage kv_;
+};
+
+absl::Status LlamaModel::Initialize() {
+  PAGODA_RETURN_IF_ERROR(CheckLimits(options_));
+  PAGODA_ASSIGN_OR_RETURN(const auto activation, ParseActivation(options_.activation_dtype));
+  PAGODA_ASSIGN_OR_RETURN(const base::KvType kv_type, ParseKvType(options_.kv_cache_dtype));
+  PAGODA_ASSIGN_OR_RETURN(const std::int32_t max_model_len, MaxModelLen(options_, config_));
+  PAGODA_ASSIGN_OR_RETURN(
+      const WeightPlan plan,
+      PlanWeights(*file_, config_,
+                  {.layout = ops_->capabilities().pack_layout, .activation = activation}));
+  if (options_.activation_dtype == "int8" && !plan.has_quantized) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("activation dtype 'int8' needs quantized weights; "
+                     "these are ",
+                     plan.weight_format));
+  }
+  FillInfo(plan, activation, kv_type);
+  PAGODA_RETURN_IF_ERROR(kernels::CheckGeometry(ops_->capabilities(), info_.kv_geometry));
+  PAGODA_ASSIGN_OR_RETURN(weights_, LoadWeights(plan, *ops_, activation));
+  PAGODA_ASSIGN_OR_RETURN(pass_, ForwardPass::Create(config_, weights_, *ops_,
+                                                     {.max_tokens = options_.max_num_batched_tokens,
+                                                      .max_sequences = options_.max_num_seqs,
+                                                      .max_logit_rows = options_.max_num_seqs,
+                                                      .max_positions = max_model_len}));
+  return absl::OkStatus();
+}
+
+void LlamaModel::FillInfo(const WeightPlan& plan, kernels::ActivationType activation,
+                          base::KvType kv_type) {
+  const auto effective = plan.has_quantized ? activation : kernels::ActivationType::kF32;
+  info_.architecture = "llama";
+  info_.name = config_.name;
+  info_.weight_format = plan.weight_format;
+  info_.activation_dtype = kernels::Name(effective);
+  info_.kv_cache_dtype = base::Name(kv_type);
+  info_.numerics_id = absl::StrCat(ops_->capabilities().numerics_id, "/", info_.activation_dtype);
+  info_.digest = ModelDigest(*file_, config_);
+  info_.num_parameters = plan.num_parameters;
+  info_.weight_bytes = plan.packed_bytes + plan.mapped_bytes;
+  info_.context_length = config_.context_length;
+  info_.vocabulary_size = config_.vocabulary_size;
+  info_.kv_geometry = {.groups = {config_.KvGroupFor(kv_type)}, .block_size = options_.block_size};
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Model>> Model::Load(const std::string& path,
+                                                   const ModelOptions& options) {
+  PAGODA_ASSIGN_OR_RETURN(std::unique_ptr<kernels::Ops> ops, MakeOps(options));
+  PAGODA_ASSIGN_OR_RETURN(std::unique_ptr<formats::GgufFile> file, formats::GgufFile::Open(path));
+  PAGODA_ASSIGN_OR_RETURN(Config config, ReadConfig(*file));
+  auto model =
+      std::make_unique<LlamaModel>(std::move(file), std::move(ops), std::move(config), options);
+  PAGODA_RETURN_IF_ERROR(model->Initialize());
+  return model;
+}
+
+}  // namespace pagoda::model

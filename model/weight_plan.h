@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "formats/gguf.h"
+#include "kernels/kernels_pack.h"
+#include "model/config.h"
+
+namespace pagoda::model {
+
+// One packed weight: its source tensors and where it will lie. Tensors belong to the file.
+struct PlannedWeight {
+  kernels::PackPlan plan;
+  std::vector<const formats::GgufTensor*> parts;
+  std::int64_t byte_offset = 0;  // in the memory of all weights; meaningless when used in place
+
+  // The file's own bytes are already the packed form and are used where they lie.
+  bool in_place() const { return plan.is_identity; }
+};
+
+struct PlannedLayer {
+  const formats::GgufTensor* attention_norm = nullptr;
+  const formats::GgufTensor* feed_forward_norm = nullptr;
+  PlannedWeight qkv, attention_output, gate_up, down;
+};
+
+// Which tensor of a file goes where, and the bytes that takes: everything about loading but the
+// copying.
+struct WeightPlan {
+  PlannedWeight embedding;
+  std::vector<PlannedLayer> layers;
+  const formats::GgufTensor* output_norm = nullptr;
+  const formats::GgufTensor* rope_factors = nullptr;  // null: the file has none
+  PlannedWeight lm_head;
+  bool is_tied = false;             // the head is the embedding, because the file has no other
+  std::int64_t packed_bytes = 0;    // to allocate
+  std::int64_t mapped_bytes = 0;    // used in place
+  std::int64_t num_parameters = 0;  // a tied head counts once
+  std::string weight_format;        // the type that most parameters of the layers have
+  bool has_quantized = false;       // any matrix of the layers or the head
+};
+
+// The element type of a tensor, or Unimplemented with the tensor's name and type.
+absl::StatusOr<kernels::ElementType> ElementTypeOf(const formats::GgufTensor& tensor);
+
+// Pure; needs no kernel. Closed world: every tensor of the model is there once with the shape that
+// the configuration asks for, and the file has no other. Errors: InvalidArgument naming the tensor,
+// what it has and what is expected.
+absl::StatusOr<WeightPlan> PlanWeights(const formats::GgufFile& file, const Config& config,
+                                       kernels::PackTarget target);
+
+}  // namespace pagoda::model

@@ -1,0 +1,137 @@
+#include "model/weights.h"
+
+#include <bit>
+#include <cmath>
+#include <span>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/status_macros.h"
+#include "base/strings.h"
+
+namespace pagoda::model {
+namespace {
+
+using formats::GgufTensor;
+using kernels::ElementType;
+using kernels::TensorView;
+
+// Requires: the type was found to be built when the tensor was planned.
+ElementType TypeOf(const GgufTensor& tensor) {
+  const auto type = ElementTypeOf(tensor);
+  PAGODA_CHECK(type.ok());
+  return *type;
+}
+
+absl::StatusOr<std::vector<float>> Widened(const GgufTensor* tensor) {
+  std::vector<float> values(tensor->shape[0]);
+  kernels::DequantizeRow(TypeOf(*tensor), tensor->data.data(), values);
+  for (const float value : values) {
+    if (std::isfinite(value)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("tensor '", base::ToAbsl(tensor->name), "' holds a value that is not finite"));
+  }
+  return values;
+}
+
+class Loader {
+ public:
+  Loader(const WeightPlan& plan, kernels::Ops& ops, kernels::ActivationType activation)
+      : plan_(plan), ops_(ops), activation_(activation) {}
+
+  absl::StatusOr<Weights> Run() {
+    PAGODA_CHECK_MSG(ops_.device().is_host(), "weights are packed in host memory");
+    if (plan_.packed_bytes > 0) {
+      PAGODA_ASSIGN_OR_RETURN(weights_.memory, ops_.device().Allocate(plan_.packed_bytes));
+    }
+    PAGODA_RETURN_IF_ERROR(Load(plan_.embedding, weights_.embedding));
+    for (const PlannedLayer& planned : plan_.layers) {
+      LayerWeights layer;
+      PAGODA_ASSIGN_OR_RETURN(layer.attention_norm, Widened(planned.attention_norm));
+      PAGODA_ASSIGN_OR_RETURN(layer.feed_forward_norm, Widened(planned.feed_forward_norm));
+      PAGODA_RETURN_IF_ERROR(Load(planned.qkv, layer.qkv));
+      PAGODA_RETURN_IF_ERROR(Load(planned.attention_output, layer.attention_output));
+      PAGODA_RETURN_IF_ERROR(Load(planned.gate_up, layer.gate_up));
+      PAGODA_RETURN_IF_ERROR(Load(planned.down, layer.down));
+      weights_.layers.push_back(std::move(layer));
+    }
+    PAGODA_ASSIGN_OR_RETURN(weights_.output_norm, Widened(plan_.output_norm));
+    PAGODA_RETURN_IF_ERROR(Load(plan_.lm_head, weights_.lm_head));
+    PAGODA_RETURN_IF_ERROR(LoadRopeFactors());
+    return std::move(weights_);
+  }
+
+ private:
+  absl::Status LoadRopeFactors() {
+    if (plan_.rope_factors == nullptr) return absl::OkStatus();
+    PAGODA_ASSIGN_OR_RETURN(weights_.rope_factors, Widened(plan_.rope_factors));
+    for (const float factor : weights_.rope_factors) {
+      if (factor > 0.0f) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat("tensor 'rope_freqs.weight' holds ", factor, "; expected values above 0"));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Load(const PlannedWeight& planned, kernels::PackedWeight& weight) {
+    std::vector<TensorView> views;
+    for (std::size_t i = 0; i < planned.parts.size(); ++i) {
+      const GgufTensor& tensor = *planned.parts[i];
+      const ElementType type = TypeOf(tensor);
+      if (planned.plan.role != kernels::WeightRole::kEmbedding) {
+        PAGODA_RETURN_IF_ERROR(
+            kernels::CheckWeight(ops_.capabilities(), tensor.name, type, activation_));
+      }
+      views.push_back(TensorView::Contiguous(
+          tensor.data.data(), type, planned.plan.parts[i].num_outputs, planned.plan.num_inputs));
+    }
+    weight.plan = planned.plan;
+    if (planned.in_place()) {
+      weight.data = views[0].data;
+      return absl::OkStatus();
+    }
+    std::byte* const target = weights_.memory.data() + planned.byte_offset;
+    kernels::Pack(planned.plan, views,
+                  std::span(target, static_cast<std::size_t>(planned.plan.bytes)));
+    weight.data = target;
+    return absl::OkStatus();
+  }
+
+  const WeightPlan& plan_;
+  kernels::Ops& ops_;
+  const kernels::ActivationType activation_;
+  Weights weights_;
+};
+
+}  // namespace
+
+absl::StatusOr<Weights> LoadWeights(const WeightPlan& plan, kernels::Ops& ops,
+                                    kernels::ActivationType activation) {
+  return Loader(plan, ops, activation).Run();
+}
+
+base::Digest256 ModelDigest(const formats::GgufFile& file, const Config& config) {
+  enum Tag : std::uint8_t { kVersion, kSize, kReal, kName, kType, kShape, kData };
+  base::KeyedHasher hasher(base::Digest256{});
+  hasher.AddField(kVersion, "pagoda model 1");
+  for (const std::int32_t size :
+       {config.num_layers, config.hidden_size, config.feed_forward_size, config.num_heads,
+        config.num_kv_heads, config.head_size, config.rotary_size}) {
+    hasher.AddField(kSize, static_cast<std::uint64_t>(size));
+  }
+  for (const double real :
+       {static_cast<double>(config.rms_epsilon), config.rope_base, config.rope_position_scale}) {
+    hasher.AddField(kReal, std::bit_cast<std::uint64_t>(real));
+  }
+  for (const GgufTensor& tensor : file.tensors()) {
+    hasher.AddField(kName, tensor.name);
+    hasher.AddField(kType, std::uint64_t{tensor.type});
+    for (const std::uint64_t size : tensor.shape) hasher.AddField(kShape, size);
+    hasher.AddField(kData, std::span(reinterpret_cast<const std::uint8_t*>(tensor.data.data()),
+                                     tensor.data.size()));
+  }
+  return hasher.Finish();
+}
+
+}  // namespace pagoda::model

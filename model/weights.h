@@ -1,0 +1,38 @@
+#pragma once
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/keyed_hash.h"
+#include "kernels/ops.h"
+#include "model/weight_plan.h"
+
+namespace pagoda::model {
+
+struct LayerWeights {
+  std::vector<float> attention_norm;     // [hidden]
+  std::vector<float> feed_forward_norm;  // [hidden]
+  kernels::PackedWeight qkv, attention_output, gate_up, down;
+};
+
+// The weights of a model in the form its backend takes. Owner: the model; some point into the file,
+// which must outlive this, as must the backend. Threads: const after LoadWeights, any.
+struct Weights {
+  kernels::DeviceMemory memory;
+  kernels::PackedWeight embedding;
+  std::vector<LayerWeights> layers;
+  std::vector<float> output_norm;   // [hidden]
+  std::vector<float> rope_factors;  // [rotary / 2], or empty
+  kernels::PackedWeight lm_head;
+};
+
+// Checks every format against the backend, by name, then packs. Errors: InvalidArgument,
+// ResourceExhausted (bytes asked for).
+absl::StatusOr<Weights> LoadWeights(const WeightPlan& plan, kernels::Ops& ops,
+                                    kernels::ActivationType activation);
+
+// Identity of the mathematics of the file: its configuration and every tensor. Two files with equal
+// digests give equal KV.
+base::Digest256 ModelDigest(const formats::GgufFile& file, const Config& config);
+
+}  // namespace pagoda::model
