@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "base/strings.h"
+#include "kernels/dequantize.h"
 
 namespace pagoda::model {
 namespace {
