@@ -1,0 +1,69 @@
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "tests/engine/engine_world.h"
+#include "tests/fakes/scripted_executor.h"
+
+// Every allocation of this binary is counted while counting is on.
+namespace {
+std::int64_t num_allocations = 0;
+bool counting = false;
+}  // namespace
+
+void* operator new(std::size_t size) {
+  if (counting) ++num_allocations;
+  if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
+  std::abort();
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace pagoda::engine {
+namespace {
+
+// Keeps finished requests in room that was reserved before.
+class KeepingSink final : public OutputSink {
+ public:
+  explicit KeepingSink(std::size_t capacity) { completions_.reserve(capacity); }
+  void OnTokens(const TokenDelivery& delivery) override { num_tokens_ += delivery.tokens.size(); }
+  void OnFinished(Completion completion) override { completions_.push_back(std::move(completion)); }
+  void OnEngineFailed(const absl::Status&) override {}
+
+  std::size_t num_tokens() const { return num_tokens_; }
+  std::size_t num_finished() const { return completions_.size(); }
+
+ private:
+  std::vector<Completion> completions_;
+  std::size_t num_tokens_ = 0;
+};
+
+TEST(EngineLoop, AllocatesNothingOnceItHasStarted) {
+  const WorldConfig config{.pool_blocks = 40};
+  const auto scheduler = MakeScheduler(config);
+  fakes::ScriptedExecutor executor(config.max_num_seqs);
+  KeepingSink sink(64);
+  const fakes::ManualClock clock;
+  EngineLoop loop({.mailbox_capacity = kMailboxCapacity, .eos_tokens = {kEos}}, *scheduler,
+                  executor, sink, clock);
+  std::vector<Message> messages;
+  for (const Ask& ask : MakeAsks(40, 11)) {
+    messages.push_back({.kind = Message::Kind::kSubmit, .request = MakeRequest(ask, config)});
+  }
+  counting = true;
+  for (Message& message : messages) loop.Handle(std::move(message));
+  loop.Handle({.kind = Message::Kind::kCancel, .id = base::RequestId(39)});
+  while (loop.RunTurn() == EngineLoop::Turn::kWorked) {
+  }
+  counting = false;
+  EXPECT_EQ(sink.num_finished(), 40u);
+  EXPECT_GT(sink.num_tokens(), 100u);
+  EXPECT_EQ(num_allocations, 0);
+}
+
+}  // namespace
+}  // namespace pagoda::engine
