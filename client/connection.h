@@ -1,0 +1,22 @@
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "client/options.h"
+
+namespace pagoda::client {
+
+// A channel to the server of the options, in plain text or TLS. Nothing is connected yet. Errors:
+// NotFound for a TLS file that cannot be read.
+absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenChannel(const Options& options);
+
+// Gives the call the deadline of the options, if there is one.
+void ApplyDeadline(const Options& options, grpc::ClientContext& context);
+
+// The whole of a file, or of stdin for "-". Errors: NotFound, with the name.
+absl::StatusOr<std::string> ReadWholeFile(const std::string& path, std::istream& standard_input);
+
+}  // namespace pagoda::client

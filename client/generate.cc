@@ -1,0 +1,41 @@
+#include "client/commands.h"
+#include "client/connection.h"
+#include "client/errors.h"
+#include "client/reply.h"
+#include "client/requests.h"
+#include "pagoda/v1/inference.grpc.pb.h"
+
+namespace pagoda::client {
+
+int RunGenerate(const Options& options, Console& console) {
+  std::string prompt = options.prompt.value_or("");
+  if (options.prompt_file.has_value()) {
+    auto read = ReadWholeFile(*options.prompt_file, console.in);
+    if (!read.ok()) return ReportError(options, LocalError(read.status()), "generate", console);
+    prompt = *std::move(read);
+  }
+  const auto channel = OpenChannel(options);
+  if (!channel.ok()) return ReportError(options, LocalError(channel.status()), "generate", console);
+  const auto stub = v1::InferenceService::NewStub(*channel);
+  grpc::ClientContext context;
+  ApplyDeadline(options, context);
+  const auto stream = stub->Generate(&context, MakeGenerateRequest(options, prompt));
+  Reply reply;
+  bool in_line = false;
+  const auto show = [&](std::string_view text) {
+    if (options.json) return;
+    console.out << text << std::flush;
+    in_line = text.back() != '\n';
+  };
+  const grpc::Status status = ReadReply(context, *stream, console, show, reply);
+  if (in_line) console.out << std::endl;
+  if (!status.ok()) return ReportError(options, DecodeError(status), "generate", console);
+  if (options.json) {
+    console.out << ReplyAsJson(reply).dump() << std::endl;
+  } else if (console.err_is_terminal) {
+    console.err << ReceiptAsText(reply) << std::endl;
+  }
+  return kExitOk;
+}
+
+}  // namespace pagoda::client

@@ -1,0 +1,172 @@
+#include "client/options.h"
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+
+namespace pagoda::client {
+namespace {
+
+constexpr const char* kFooter =
+    "Exit codes: 0 ok, 1 the request failed, 2 a mistake on the command line, 3 no server could be "
+    "reached.\n"
+    "A flag that is left out leaves the server's default in place.";
+
+template <typename Number>
+std::optional<Number> ParseNumber(std::string_view text) {
+  Number value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::optional<std::pair<std::uint32_t, float>> ParseBias(std::string_view text) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string_view::npos) return std::nullopt;
+  const auto id = ParseNumber<std::uint32_t>(text.substr(0, equals));
+  const auto bias = ParseNumber<float>(text.substr(equals + 1));
+  if (!id.has_value() || !bias.has_value()) return std::nullopt;
+  return std::pair(*id, *bias);
+}
+
+void AddConnectionFlags(CLI::App& app, Options& options) {
+  app.add_option("--server", options.server, "Server to ask, HOST:PORT")->capture_default_str();
+  app.add_option("--model", options.model, "Model by name; the loaded one when left out");
+  app.add_option("--deadline", options.deadline_seconds, "Give up after SECONDS")
+      ->type_name("SECONDS")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--tls-ca", options.tls_ca, "Check the server against this CA file; turns TLS on");
+  app.add_option("--tls-cert", options.tls_cert, "Client certificate file; needs --tls-key");
+  app.add_option("--tls-key", options.tls_key, "Client key file; needs --tls-cert");
+  app.add_flag("--json", options.json, "Print exactly one JSON object");
+}
+
+void AddPromptFlags(CLI::App& app, Options& options) {
+  app.add_option("--prompt", options.prompt, "Prompt text");
+  app.add_option("--prompt-file", options.prompt_file, "File with the prompt text; - is stdin");
+}
+
+void AddSamplingFlags(CLI::App& app, SamplingOptions& sampling) {
+  app.add_option("--temperature", sampling.temperature, "0 is greedy");
+  app.add_option("--top-p", sampling.top_p, "Keep the likeliest tokens up to this probability");
+  app.add_option("--top-k", sampling.top_k, "Keep the k likeliest tokens; 0 is off");
+  app.add_option("--min-p", sampling.min_p, "Drop tokens below this share of the likeliest");
+  app.add_option("--seed", sampling.seed, "Same seed, same reply");
+  app.add_option("--presence-penalty", sampling.presence_penalty, "-2 ... 2, over the reply");
+  app.add_option("--frequency-penalty", sampling.frequency_penalty, "-2 ... 2, over the reply");
+  app.add_option("--repetition-penalty", sampling.repetition_penalty, "> 0, over prompt and reply");
+  app.add_option_function<std::vector<std::string>>(
+         "--logit-bias",
+         [&sampling](const std::vector<std::string>& values) {
+           for (const std::string& value : values) sampling.logit_bias.push_back(*ParseBias(value));
+         },
+         "Add VALUE to the logit of token ID; may be repeated")
+      ->type_name("ID=VALUE")
+      ->check([](const std::string& value) {
+        return ParseBias(value).has_value() ? std::string() : value + " is not ID=VALUE";
+      })
+      ->expected(1)
+      ->take_all();
+}
+
+void AddStopFlags(CLI::App& app, StopOptions& stop) {
+  app.add_option("--max-tokens", stop.max_tokens, "At most this many new tokens");
+  app.add_option("--min-tokens", stop.min_tokens, "Do not end before this many new tokens");
+  app.add_option("--stop", stop.stop, "End at this text; may be repeated")->expected(1)->take_all();
+  app.add_option("--stop-token-id", stop.stop_token_ids, "End at this token; may be repeated")
+      ->expected(1)
+      ->take_all();
+  app.add_flag("--ignore-eos", stop.ignore_eos, "Go on past the model's end of text");
+  app.add_flag("--include-stop-str", stop.include_stop_str, "Keep the stop text in the reply");
+}
+
+void AddRequestFlags(CLI::App& app, Options& options) {
+  AddSamplingFlags(app, options.sampling);
+  AddStopFlags(app, options.stop);
+  app.add_option("--cache-salt", options.cache_salt, "Share cached prefixes only under this salt");
+  app.add_option("--priority", options.priority, "-100 ... 100, lower first");
+  app.add_option("--request-id", options.client_request_id, "A label for the server's log");
+}
+
+CLI::App* AddCommand(CLI::App& app, Options& options, Command command, const char* name,
+                     const char* description) {
+  CLI::App* added = app.add_subcommand(name, description);
+  added->footer(kFooter);
+  added->callback([&options, command] { options.command = command; });
+  AddConnectionFlags(*added, options);
+  return added;
+}
+
+void AddCommands(CLI::App& app, Options& options) {
+  CLI::App* generate =
+      AddCommand(app, options, Command::kGenerate, "generate", "Continue a prompt");
+  AddPromptFlags(*generate, options);
+  generate->add_option("--prompt-ids", options.prompt_ids, "Prompt as token ids: 1,2,3")
+      ->delimiter(',');
+  AddRequestFlags(*generate, options);
+
+  CLI::App* chat = AddCommand(app, options, Command::kChat, "chat",
+                              "Talk to the model; Ctrl-C cancels a reply, Ctrl-D leaves");
+  chat->add_option("--message", options.message, "Ask this one thing and leave");
+  chat->add_option("--system", options.system, "System message to begin with");
+  AddRequestFlags(*chat, options);
+
+  CLI::App* tokenize =
+      AddCommand(app, options, Command::kTokenize, "tokenize", "Show the tokens of a text");
+  AddPromptFlags(*tokenize, options);
+
+  CLI::App* health =
+      AddCommand(app, options, Command::kHealth, "health", "Exit 0 only if the server is serving");
+  health->add_option("--wait", options.wait_seconds, "Keep asking for up to SECONDS")
+      ->type_name("SECONDS")
+      ->check(CLI::NonNegativeNumber);
+  health->add_option("--service", options.service, "One service by its full name");
+
+  AddCommand(app, options, Command::kModel, "model", "Show what the server has loaded");
+}
+
+// What CLI11 cannot say: which flags go together. Empty when all is well.
+std::string FindConflict(const Options& options) {
+  const int prompts = (options.prompt ? 1 : 0) + (options.prompt_file ? 1 : 0) +
+                      (options.prompt_ids.empty() ? 0 : 1);
+  if (options.command == Command::kGenerate && prompts != 1) {
+    return "generate: give exactly one of --prompt, --prompt-file, --prompt-ids";
+  }
+  if (options.command == Command::kTokenize && prompts != 1) {
+    return "tokenize: give exactly one of --prompt, --prompt-file";
+  }
+  if (options.command == Command::kChat && options.json && !options.message) {
+    return "chat: --json needs --message";
+  }
+  if (options.tls_cert.empty() != options.tls_key.empty()) {
+    return "give both of --tls-cert and --tls-key, or neither";
+  }
+  return {};
+}
+
+}  // namespace
+
+std::variant<Options, EarlyExit> ParseCommandLine(const std::vector<std::string>& arguments) {
+  Options options;
+  CLI::App app("Client of a Pagoda inference server.", "pagoda");
+  app.footer(kFooter);
+  app.require_subcommand(1);
+  app.set_version_flag("--version", "pagoda 0.1.0");
+  AddCommands(app, options);
+  try {
+    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+  } catch (const CLI::CallForHelp&) {
+    const auto chosen = app.get_subcommands();
+    return EarlyExit{kExitOk, (chosen.empty() ? app : *chosen[0]).help()};
+  } catch (const CLI::CallForVersion& version) {
+    return EarlyExit{kExitOk, std::string(version.what()) + "\n"};
+  } catch (const CLI::ParseError& error) {
+    return EarlyExit{kExitUsage, std::string("pagoda: ") + error.what() +
+                                     "\nTo do: see pagoda --help, or pagoda COMMAND --help\n"};
+  }
+  if (const std::string conflict = FindConflict(options); !conflict.empty()) {
+    return EarlyExit{kExitUsage, "pagoda: " + conflict + "\n"};
+  }
+  return options;
+}
+
+}  // namespace pagoda::client

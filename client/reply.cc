@@ -1,0 +1,108 @@
+#include "client/reply.h"
+
+#include <cstdio>
+#include <iterator>
+
+#include "absl/strings/str_cat.h"
+#include "client/progress.h"
+
+namespace pagoda::client {
+namespace {
+
+std::string_view ReasonName(v1::FinishReason reason) {
+  switch (reason) {
+    case v1::FINISH_REASON_STOP:
+      return "stop";
+    case v1::FINISH_REASON_LENGTH:
+      return "length";
+    default:
+      return "unspecified";
+  }
+}
+
+void Take(const v1::GenerateResponse& response, Reply& reply) {
+  reply.request_id = response.request_id();
+  for (const v1::ChoiceDelta& delta : response.deltas()) {
+    if (delta.index() != 0) continue;
+    reply.text += delta.text();
+    reply.token_ids.insert(reply.token_ids.end(), delta.token_ids().begin(),
+                           delta.token_ids().end());
+  }
+  if (response.has_finish()) {
+    reply.finished = true;
+    reply.finish = response.finish();
+  }
+}
+
+nlohmann::json ReceiptAsJson(const v1::Receipt& receipt) {
+  return {{"prompt_tokens", receipt.prompt_tokens()},
+          {"cached_tokens", receipt.cached_tokens()},
+          {"generated_tokens", receipt.generated_tokens()},
+          {"discarded_tokens", receipt.discarded_tokens()},
+          {"preemptions", receipt.preemptions()},
+          {"queue_steps", receipt.queue_steps()},
+          {"prefill_steps", receipt.prefill_steps()},
+          {"decode_steps", receipt.decode_steps()},
+          {"blocks_touched", receipt.blocks_touched()},
+          {"blocks_reused", receipt.blocks_reused()},
+          {"blocks_peak", receipt.blocks_peak()},
+          {"block_steps", receipt.block_steps()},
+          {"queue_ms", receipt.queue_ms()},
+          {"first_token_ms", receipt.first_token_ms()},
+          {"total_ms", receipt.total_ms()},
+          {"numerics_id", receipt.numerics_id()}};
+}
+
+}  // namespace
+
+grpc::Status ReadReply(grpc::ClientContext& context,
+                       grpc::ClientReader<v1::GenerateResponse>& stream, Console& console,
+                       const std::function<void(std::string_view)>& show, Reply& reply) {
+  const Interrupts::Scope cancel(console.interrupts, [&context] { context.TryCancel(); });
+  Progress progress(console, "waiting for the first words");
+  v1::GenerateResponse response;
+  while (stream.Read(&response)) {
+    const std::size_t shown = reply.text.size();
+    Take(response, reply);
+    if (reply.text.size() == shown) continue;
+    progress.Stop();
+    show(std::string_view(reply.text).substr(shown));
+  }
+  const grpc::Status status = stream.Finish();
+  if (!status.ok() || reply.finished) return status;
+  return {grpc::StatusCode::INTERNAL, "the stream ended without a finish"};
+}
+
+nlohmann::json ReplyAsJson(const Reply& reply) {
+  nlohmann::json made = {{"text", reply.text},
+                         {"token_ids", reply.token_ids},
+                         {"finish_reason", "unspecified"},
+                         {"receipt", ReceiptAsJson(reply.finish.receipt())},
+                         {"seed", reply.finish.seed()},
+                         {"max_tokens", reply.finish.max_tokens()},
+                         {"request_id", reply.request_id}};
+  for (const v1::ChoiceFinish& choice : reply.finish.choices()) {
+    if (choice.index() != 0) continue;
+    made["finish_reason"] = ReasonName(choice.reason());
+    if (choice.has_matched_stop()) made["matched_stop"] = choice.matched_stop();
+    if (choice.has_matched_stop_token()) made["matched_stop_token"] = choice.matched_stop_token();
+  }
+  return made;
+}
+
+std::string ReceiptAsText(const Reply& reply) {
+  const v1::Receipt& receipt = reply.finish.receipt();
+  const std::string_view reason =
+      reply.finish.choices().empty() ? "unspecified" : ReasonName(reply.finish.choices(0).reason());
+  char line[512];
+  std::snprintf(line, std::size(line),
+                "[%.*s: %d prompt tokens (%d cached), %d generated; %lld blocks at most; first "
+                "token %.0f ms, all %.0f ms; seed %llu]",
+                static_cast<int>(reason.size()), reason.data(), receipt.prompt_tokens(),
+                receipt.cached_tokens(), receipt.generated_tokens(),
+                static_cast<long long>(receipt.blocks_peak()), receipt.first_token_ms(),
+                receipt.total_ms(), static_cast<unsigned long long>(reply.finish.seed()));
+  return line;
+}
+
+}  // namespace pagoda::client

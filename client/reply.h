@@ -1,0 +1,39 @@
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "client/console.h"
+#include "pagoda/v1/inference.grpc.pb.h"
+
+namespace pagoda::client {
+
+// What a streamed reply has come to so far; the first choice only.
+struct Reply {
+  std::string request_id;
+  std::string text;
+  std::vector<std::uint32_t> token_ids;
+  bool finished = false;
+  v1::Finish finish;
+};
+
+// Reads a stream to its end: shows progress until the first words, hands each piece of text to
+// `show`, and lets Ctrl-C cancel the call. Returns: the call's status; `reply` has what came before
+// it. A stream that ends without a finish is an error.
+grpc::Status ReadReply(grpc::ClientContext& context,
+                       grpc::ClientReader<v1::GenerateResponse>& stream, Console& console,
+                       const std::function<void(std::string_view)>& show, Reply& reply);
+
+// {text, token_ids, finish_reason, receipt, seed, request_id}, and what stopped it where something
+// did.
+nlohmann::json ReplyAsJson(const Reply& reply);
+// One line for a person: tokens, blocks, times.
+std::string ReceiptAsText(const Reply& reply);
+
+}  // namespace pagoda::client

@@ -1,0 +1,331 @@
+#include "client/commands.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "google/rpc/error_details.pb.h"
+#include "google/rpc/status.pb.h"
+#include "tests/client/waitable_buffer.h"
+#include "tests/fakes/fake_inference_service.h"
+
+namespace pagoda::client {
+namespace {
+
+using fakes::FakeInferenceService;
+using Health = grpc::health::v1::HealthCheckResponse;
+
+v1::GenerateResponse Piece(const std::string& text, std::vector<std::uint32_t> ids) {
+  v1::GenerateResponse response;
+  response.set_request_id("r-1");
+  v1::ChoiceDelta& delta = *response.add_deltas();
+  delta.set_text(text);
+  for (const std::uint32_t id : ids) delta.add_token_ids(id);
+  return response;
+}
+
+v1::GenerateResponse End(v1::FinishReason reason) {
+  v1::GenerateResponse response;
+  response.set_request_id("r-1");
+  v1::Finish& finish = *response.mutable_finish();
+  finish.add_choices()->set_reason(reason);
+  finish.set_seed(99);
+  finish.mutable_receipt()->set_prompt_tokens(4);
+  finish.mutable_receipt()->set_generated_tokens(3);
+  finish.mutable_receipt()->set_block_steps(12);
+  return response;
+}
+
+FakeInferenceService::Script HelloScript() {
+  FakeInferenceService::Script script;
+  script.replies = {Piece("Hel", {1}), Piece("", {2}), Piece("lo\xC3\xA9", {3}),
+                    End(v1::FINISH_REASON_STOP)};
+  return script;
+}
+
+// One run of the command against a server, with string streams for a console.
+struct Session {
+  std::istringstream in;
+  WaitableBuffer out_buffer;
+  std::ostream out{&out_buffer};
+  std::ostringstream err;
+  Interrupts interrupts;
+  bool on_terminal = false;
+
+  int Run(std::vector<std::string> arguments, const std::string& address) {
+    arguments.insert(arguments.end(), {"--server", address});
+    Console console{.in = in,
+                    .out = out,
+                    .err = err,
+                    .interrupts = interrupts,
+                    .out_is_terminal = on_terminal,
+                    .err_is_terminal = on_terminal};
+    return client::Run(arguments, console);
+  }
+};
+
+TEST(Generate, PrintsTheTextAndNothingElse) {
+  FakeInferenceService service(HelloScript());
+  Session session;
+  EXPECT_EQ(session.Run({"generate", "--prompt", "hi", "--top-k", "0"}, service.address()),
+            kExitOk);
+  EXPECT_EQ(session.out_buffer.str(), "Hello\xC3\xA9\n");
+  EXPECT_EQ(session.err.str(), "");
+  ASSERT_EQ(service.generate_requests().size(), 1u);
+  const v1::GenerateRequest request = service.generate_requests()[0];
+  EXPECT_EQ(request.text(), "hi");
+  EXPECT_TRUE(request.sampling().has_top_k());
+  EXPECT_FALSE(request.sampling().has_temperature());
+  EXPECT_FALSE(request.options().has_cache_salt());
+}
+
+TEST(Generate, JsonIsOneObjectWithAllThatScriptsNeed) {
+  FakeInferenceService service(HelloScript());
+  Session session;
+  EXPECT_EQ(session.Run({"generate", "--prompt-ids", "7,8", "--json"}, service.address()), kExitOk);
+  const auto json = nlohmann::json::parse(session.out_buffer.str());
+  EXPECT_EQ(json["text"], "Hello\xC3\xA9");
+  EXPECT_EQ(json["token_ids"], (std::vector<int>{1, 2, 3}));
+  EXPECT_EQ(json["finish_reason"], "stop");
+  EXPECT_EQ(json["seed"], 99);
+  EXPECT_EQ(json["request_id"], "r-1");
+  EXPECT_EQ(json["receipt"]["prompt_tokens"], 4);
+  EXPECT_EQ(json["receipt"]["block_steps"], 12);
+  EXPECT_EQ(service.generate_requests()[0].token_ids().ids_size(), 2);
+}
+
+TEST(Generate, ReadsThePromptFromAFileAndFromStdin) {
+  FakeInferenceService service(HelloScript());
+  const std::string path = testing::TempDir() + "/prompt.txt";
+  std::ofstream(path, std::ios::binary) << "two\nlines\n";
+  Session session;
+  EXPECT_EQ(session.Run({"generate", "--prompt-file", path}, service.address()), kExitOk);
+  session.in.str("from stdin");
+  EXPECT_EQ(session.Run({"generate", "--prompt-file", "-"}, service.address()), kExitOk);
+  std::remove(path.c_str());
+  EXPECT_EQ(session.Run({"generate", "--prompt-file", path}, service.address()), kExitFailed);
+  EXPECT_NE(session.err.str().find(path), std::string::npos);
+  const auto requests = service.generate_requests();
+  ASSERT_EQ(requests.size(), 2u);
+  EXPECT_EQ(requests[0].text(), "two\nlines\n");
+  EXPECT_EQ(requests[1].text(), "from stdin");
+}
+
+TEST(Generate, AFailureIsDecodedFromTheTrailer) {
+  google::rpc::BadRequest bad;
+  bad.add_field_violations()->set_field("prompt");
+  bad.mutable_field_violations(0)->set_description("is empty");
+  google::rpc::Status details;
+  details.add_details()->PackFrom(bad);
+  FakeInferenceService::Script script;
+  script.status = {grpc::StatusCode::INVALID_ARGUMENT, "no prompt", details.SerializeAsString()};
+  FakeInferenceService service(script);
+  Session session;
+  EXPECT_EQ(session.Run({"generate", "--prompt", ""}, service.address()), kExitFailed);
+  EXPECT_NE(session.err.str().find("prompt: is empty"), std::string::npos) << session.err.str();
+  EXPECT_EQ(session.out_buffer.str(), "");
+  EXPECT_EQ(session.Run({"generate", "--prompt", "", "--json"}, service.address()), kExitFailed);
+  const auto json = nlohmann::json::parse(session.out_buffer.str());
+  EXPECT_EQ(json["error"]["code"], "INVALID_ARGUMENT");
+  EXPECT_EQ(json["error"]["details"][0]["field_violations"][0]["field"], "prompt");
+}
+
+TEST(Generate, AStreamThatEndsWithoutAFinishIsAnError) {
+  FakeInferenceService::Script script;
+  script.replies = {Piece("half", {1})};
+  FakeInferenceService service(script);
+  Session session;
+  EXPECT_EQ(session.Run({"generate", "--prompt", "x"}, service.address()), kExitFailed);
+  EXPECT_NE(session.err.str().find("without a finish"), std::string::npos);
+}
+
+TEST(Generate, NoServerHasItsOwnExitCode) {
+  std::string address;
+  {
+    FakeInferenceService service({});
+    address = service.address();
+  }
+  Session session;
+  EXPECT_EQ(session.Run({"generate", "--prompt", "x"}, address), kExitUnreachable);
+  EXPECT_NE(session.err.str().find("--server"), std::string::npos) << session.err.str();
+}
+
+TEST(Generate, TheDeadlineEndsACallThatNeverEnds) {
+  FakeInferenceService::Script script;
+  script.waits_for_cancel = true;
+  FakeInferenceService service(script);
+  Session session;
+  EXPECT_EQ(
+      session.Run({"generate", "--prompt", "x", "--deadline", "0.05", "--json"}, service.address()),
+      kExitFailed);
+  EXPECT_EQ(nlohmann::json::parse(session.out_buffer.str())["error"]["code"], "DEADLINE_EXCEEDED");
+}
+
+TEST(Chat, OneMessageGivesOneAnswer) {
+  FakeInferenceService service(HelloScript());
+  Session session;
+  EXPECT_EQ(session.Run({"chat", "--system", "Be brief.", "--message", "hi"}, service.address()),
+            kExitOk);
+  EXPECT_EQ(session.out_buffer.str(), "Hello\xC3\xA9\n");
+  const v1::ChatRequest request = service.chat_requests()[0];
+  ASSERT_EQ(request.messages_size(), 2);
+  EXPECT_EQ(request.messages(0).role(), "system");
+  EXPECT_EQ(request.messages(1).content(), "hi");
+}
+
+TEST(Chat, EveryTurnSendsTheHistoryAndClearForgetsIt) {
+  FakeInferenceService service(HelloScript());
+  Session session;
+  session.in.str("one\n\ntwo\n/clear\nthree\n");
+  EXPECT_EQ(session.Run({"chat"}, service.address()), kExitOk);
+  const auto requests = service.chat_requests();
+  ASSERT_EQ(requests.size(), 3u);
+  EXPECT_EQ(requests[0].messages_size(), 1);
+  ASSERT_EQ(requests[1].messages_size(), 3);
+  EXPECT_EQ(requests[1].messages(1).role(), "assistant");
+  EXPECT_EQ(requests[1].messages(1).content(), "Hello\xC3\xA9");
+  EXPECT_EQ(requests[1].messages(2).content(), "two");
+  EXPECT_EQ(requests[2].messages_size(), 1);
+}
+
+TEST(Chat, OnATerminalItPromptsAndShowsTheReceipt) {
+  FakeInferenceService service(HelloScript());
+  Session session;
+  session.on_terminal = true;
+  session.in.str("hi\n");
+  EXPECT_EQ(session.Run({"chat"}, service.address()), kExitOk);
+  EXPECT_NE(session.out_buffer.str().find("> Hello\xC3\xA9\n> \n"), std::string::npos)
+      << session.out_buffer.str();
+  EXPECT_NE(session.err.str().find("4 prompt tokens"), std::string::npos) << session.err.str();
+}
+
+TEST(Chat, AnInterruptCancelsTheReplyOnlyAndKeepsWhatWasSeen) {
+  FakeInferenceService::Script script;
+  script.replies = {Piece("Once upon", {1})};
+  script.waits_for_cancel = true;
+  FakeInferenceService service(script);
+  Session session;
+  session.in.str("tell me\nand then?\n");
+  std::jthread interrupter([&] {
+    for (const int reply : {1, 2}) {
+      session.out_buffer.AwaitText("Once upon", reply);
+      EXPECT_TRUE(session.interrupts.Trigger());
+    }
+  });
+  EXPECT_EQ(session.Run({"chat"}, service.address()), kExitOk);
+  interrupter.join();
+  const auto requests = service.chat_requests();
+  ASSERT_EQ(requests.size(), 2u);
+  ASSERT_EQ(requests[1].messages_size(), 3);
+  EXPECT_EQ(requests[1].messages(1).content(), "Once upon");
+  EXPECT_NE(session.err.str().find("CANCELLED"), std::string::npos);
+}
+
+TEST(Chat, AFailedTurnLeavesNoTraceInTheHistory) {
+  FakeInferenceService::Script script;
+  script.status = {grpc::StatusCode::INVALID_ARGUMENT, "no"};
+  FakeInferenceService service(script);
+  Session session;
+  session.in.str("one\ntwo\n");
+  EXPECT_EQ(session.Run({"chat"}, service.address()), kExitOk);
+  ASSERT_EQ(service.chat_requests().size(), 2u);
+  EXPECT_EQ(service.chat_requests()[1].messages_size(), 1);
+}
+
+TEST(Interrupt, WithNothingToInterruptIsSaid) {
+  Interrupts interrupts;
+  EXPECT_FALSE(interrupts.Trigger());
+  int inner = 0, outer = 0;
+  const Interrupts::Scope first(interrupts, [&] { ++outer; });
+  {
+    const Interrupts::Scope second(interrupts, [&] { ++inner; });
+    EXPECT_TRUE(interrupts.Trigger());
+  }
+  EXPECT_TRUE(interrupts.Trigger());
+  EXPECT_EQ(inner, 1);
+  EXPECT_EQ(outer, 1);
+}
+
+TEST(Tokenize, PrintsIdsAndBytesEvenWhereTheyAreNotText) {
+  FakeInferenceService::Script script;
+  for (const std::uint32_t id : {5u, 6u}) script.tokens.add_token_ids(id);
+  script.tokens.add_token_bytes("a\"b");
+  script.tokens.add_token_bytes("\xf0\x9f");
+  FakeInferenceService service(script);
+  Session session;
+  EXPECT_EQ(session.Run({"tokenize", "--prompt", "x"}, service.address()), kExitOk);
+  EXPECT_EQ(session.out_buffer.str(), "5\t\"a\\\"b\"\n6\t\"\\xf0\\x9f\"\n");
+  session.out_buffer.str("");
+  EXPECT_EQ(session.Run({"tokenize", "--prompt", "x", "--json"}, service.address()), kExitOk);
+  const auto json = nlohmann::json::parse(session.out_buffer.str());
+  EXPECT_EQ(json["token_ids"], (std::vector<int>{5, 6}));
+  EXPECT_EQ(json["token_bytes_hex"][1], "f09f");
+}
+
+TEST(Health, ExitsZeroOnlyWhenServing) {
+  const std::pair<Health::ServingStatus, int> cases[] = {{Health::SERVING, kExitOk},
+                                                         {Health::NOT_SERVING, kExitFailed},
+                                                         {Health::SERVICE_UNKNOWN, kExitFailed}};
+  for (const auto& [status, code] : cases) {
+    FakeInferenceService::Script script;
+    script.health = {status};
+    FakeInferenceService service(script);
+    Session session;
+    EXPECT_EQ(session.Run({"health"}, service.address()), code);
+    EXPECT_EQ(session.out_buffer.str(), Health::ServingStatus_Name(status) + "\n");
+  }
+}
+
+TEST(Health, WaitsUntilTheServerServes) {
+  FakeInferenceService::Script script;
+  script.health = {Health::NOT_SERVING, Health::NOT_SERVING, Health::SERVING};
+  FakeInferenceService service(script);
+  Session session;
+  EXPECT_EQ(session.Run({"health", "--wait", "60", "--json"}, service.address()), kExitOk);
+  EXPECT_EQ(nlohmann::json::parse(session.out_buffer.str())["status"], "SERVING");
+}
+
+TEST(Health, NoServerIsUnreachableAndAnInterruptEndsTheWait) {
+  std::string address;
+  {
+    FakeInferenceService service({});
+    address = service.address();
+  }
+  Session session;
+  EXPECT_EQ(session.Run({"health"}, address), kExitUnreachable);
+  std::jthread interrupter([&] {
+    while (!session.interrupts.Trigger()) std::this_thread::yield();
+  });
+  EXPECT_EQ(session.Run({"health", "--wait", "3600"}, address), kExitUnreachable);
+}
+
+TEST(Model, IsShownAsAPersonWouldReadIt) {
+  FakeInferenceService::Script script;
+  script.model.add_names("smollm2");
+  script.model.set_architecture("llama");
+  script.model.set_max_model_len(2048);
+  script.model.set_num_kv_blocks(100);
+  script.model.set_block_size(16);
+  script.model.set_kv_bytes_per_token(1024);
+  FakeInferenceService service(script);
+  Session session;
+  EXPECT_EQ(session.Run({"model"}, service.address()), kExitOk);
+  EXPECT_NE(session.out_buffer.str().find("2048 tokens, prompt and reply together"),
+            std::string::npos);
+  EXPECT_NE(session.out_buffer.str().find("100 blocks of 16 tokens, 1.6 MiB"), std::string::npos)
+      << session.out_buffer.str();
+  session.out_buffer.str("");
+  EXPECT_EQ(session.Run({"model", "--json"}, service.address()), kExitOk);
+  const auto json = nlohmann::json::parse(session.out_buffer.str());
+  EXPECT_EQ(json["names"][0], "smollm2");
+  EXPECT_FALSE(json.contains("bos_token_id"));
+}
+
+}  // namespace
+}  // namespace pagoda::client
