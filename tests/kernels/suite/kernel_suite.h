@@ -7,6 +7,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <ostream>
 #include <random>
 #include <string>
 #include <utility>
@@ -28,6 +29,7 @@ struct Backend {
   std::function<std::unique_ptr<Ops>()> make;
 };
 std::vector<Backend> Backends();
+inline void PrintTo(const Backend& backend, std::ostream* out) { *out << backend.name; }
 
 class KernelSuite : public testing::TestWithParam<Backend> {
  protected:
