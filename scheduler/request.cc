@@ -128,10 +128,6 @@ absl::Status NewRequest::AttachPrompt(std::span<const base::TokenId> prompt,
     return base::WithReason(base::FieldError("prompt", "is empty, at least 1 token is needed"),
                             kReasonEmptyPrompt);
   }
-  for (const base::TokenId token : prompt) {
-    PAGODA_RETURN_IF_ERROR(CheckToken("prompt", token, limits));
-  }
-  // From here on all sums are below 2 * max_model_len or checked in 64 bits.
   const auto length = static_cast<std::int64_t>(prompt.size());
   const std::int64_t asked = length + asked_max_tokens_.value_or(1);
   if (asked > limits.max_model_len) {
@@ -141,6 +137,9 @@ absl::Status NewRequest::AttachPrompt(std::span<const base::TokenId> prompt,
                                       " to generate make ", asked, ", the context holds ",
                                       limits.max_model_len)),
         kReasonContextTooLong);
+  }
+  for (const base::TokenId token : prompt) {
+    PAGODA_RETURN_IF_ERROR(CheckToken("prompt", token, limits));
   }
   const std::int64_t holdable = std::int64_t{limits.capacity_blocks} * limits.block_size;
   if (asked - 1 > holdable) {

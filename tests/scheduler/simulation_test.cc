@@ -15,7 +15,7 @@ namespace pagoda::scheduler::testing {
 namespace {
 
 std::uint64_t first_seed = 1;
-std::uint64_t num_runs = 2'000;
+std::uint64_t num_runs = 10'000;
 
 std::uint64_t current_seed = 0;
 

@@ -1,0 +1,84 @@
+// Counts heap allocations of this process: a steady step makes none.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <new>
+#include <vector>
+
+#include "base/check.h"
+#include "scheduler/scheduler.h"
+#include "tests/scheduler/requests.h"
+
+namespace {
+std::int64_t num_allocations = 0;
+}  // namespace
+
+void* operator new(std::size_t size) {
+  ++num_allocations;
+  void* memory = std::malloc(size);
+  if (memory == nullptr) std::abort();
+  return memory;
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace pagoda::scheduler::testing {
+namespace {
+
+// Prefill, decode, growth, preemption, finish and admission, with all requests made before the
+// count begins.
+TEST(SchedulerAllocation, NothingIsAllocatedBetweenAddAndTakeFinished) {
+  SchedulerConfig config = SmallConfig(24, 4, 6);
+  const ModelLimits limits = LimitsFor(config, 1'000);
+  auto scheduler = *Scheduler::Create(config);
+  std::vector<NewRequest> requests;
+  for (std::uint64_t id = 1; id <= 40; ++id) {
+    RequestSketch sketch;
+    sketch.id = id;
+    sketch.prompt = Ascending(static_cast<base::TokenId>(id % 5), 5 + id % 11);
+    sketch.fields.max_tokens = static_cast<std::int32_t>(4 + id % 13);
+    requests.push_back(*MakeRequest(sketch, limits, config, 0));
+  }
+  std::vector<FinishEvent> finished;
+  finished.reserve(64);
+  StepResult result;
+  result.samples.reserve(16);
+  result.tokens.reserve(16);
+  std::vector<SampleOutcome> outcomes;
+  outcomes.reserve(16);
+
+  const std::int64_t before = num_allocations;
+  for (NewRequest& request : requests) scheduler->Add(std::move(request));
+  while (const StepPlan* plan = scheduler->TryPlan(base::Instant())) {
+    result.job = plan->job;
+    result.samples.clear();
+    result.tokens.clear();
+    outcomes.clear();
+    for (const SampleRequest& sample : plan->samples) {
+      result.samples.push_back({sample.slot,
+                                sample.slot_generation,
+                                sample.choice,
+                                sample.position,
+                                {static_cast<std::uint32_t>(result.tokens.size()), 1},
+                                true});
+      result.tokens.push_back(sample.position % 1'000);
+      SampleOutcome& outcome = outcomes.emplace_back(SampleOutcome{1, std::nullopt});
+      const auto id = scheduler->RequestFor(result.samples.back());
+      if (!id.has_value()) continue;
+      const NewRequest& request = scheduler->request(*id);
+      const auto length = static_cast<std::int32_t>(request.tokens().size()) + 1;
+      if (length == request.prompt_length() + request.max_tokens()) {
+        outcome.finish = FinishReason::kLength;
+      }
+    }
+    scheduler->Complete(result, outcomes);
+    scheduler->Fence(plan->job);
+    scheduler->TakeFinished(finished);
+  }
+  EXPECT_EQ(num_allocations - before, 0);
+  EXPECT_EQ(finished.size(), 40u);
+  EXPECT_GT(scheduler->stats().num_preemptions, 0);
+}
+
+}  // namespace
+}  // namespace pagoda::scheduler::testing

@@ -1,0 +1,135 @@
+#include "scheduler/prefix_cache.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/scheduler/requests.h"
+
+namespace pagoda::scheduler {
+namespace {
+
+using base::BlockId;
+using testing::Ascending;
+using testing::KeyFor;
+
+PrefixCache::Options Options(std::int32_t max_namespaces = 2) {
+  PrefixCache::Options options;
+  options.num_blocks = 8;
+  options.max_namespaces = max_namespaces;
+  options.key_domain.block_size = 4;
+  return options;
+}
+
+// Indexes full blocks of `tokens` as blocks first, first + 1, ...
+void InsertAll(PrefixCache& cache, NamespaceIndex& index, std::uint32_t first,
+               std::span<const base::TokenId> tokens) {
+  const auto keys = index.keyer().KeysOf(tokens);
+  for (std::size_t k = 0; k < keys.size(); ++k) {
+    cache.Insert(index, BlockId(first + static_cast<std::uint32_t>(k)), keys[k],
+                 k == 0 ? index.keyer().root() : keys[k - 1], tokens.subspan(4 * k, 4));
+  }
+}
+
+std::size_t NumHits(const NamespaceIndex& index, std::span<const base::TokenId> tokens) {
+  std::vector<BlockId> hits(8);
+  return index.Match(index.keyer().KeysOf(tokens), tokens, hits);
+}
+
+TEST(PrefixCache, MatchFindsTheLongestIndexedPrefix) {
+  PrefixCache cache(Options());
+  NamespaceIndex& index = cache.Open(KeyFor("a"));
+  const auto tokens = Ascending(1, 12);
+  InsertAll(cache, index, 1, tokens);
+  std::vector<BlockId> hits(8);
+  EXPECT_EQ(index.Match(index.keyer().KeysOf(tokens), tokens, hits), 3u);
+  EXPECT_EQ(hits[2], BlockId(3));
+  cache.Forget(BlockId(2));
+  EXPECT_EQ(NumHits(index, tokens), 1u);
+  cache.CheckInvariants();
+}
+
+TEST(PrefixCache, D1ACollisionOfTheHashIsAMiss) {
+  PrefixCache cache(Options());
+  NamespaceIndex& index = cache.Open(KeyFor("a"));
+  const BlockKey root = index.keyer().root();
+  const BlockKey collided{{42}};
+  const auto stored = Ascending(1, 4), asked = Ascending(2, 4);
+  cache.Insert(index, BlockId(1), collided, root, stored);
+  EXPECT_EQ(index.Find(collided, root, stored), BlockId(1));
+  EXPECT_EQ(index.Find(collided, root, asked), std::nullopt);
+  EXPECT_EQ(index.Find(collided, BlockKey{{43}}, stored), std::nullopt);
+  // Both can stand under one key.
+  cache.Insert(index, BlockId(2), collided, root, asked);
+  EXPECT_EQ(index.Find(collided, root, asked), BlockId(2));
+  EXPECT_EQ(index.Find(collided, root, stored), BlockId(1));
+  cache.CheckInvariants();
+}
+
+TEST(PrefixCache, NamespacesNeverSeeEachOther) {
+  PrefixCache cache(Options());
+  NamespaceIndex& a = cache.Open(KeyFor("a"));
+  NamespaceIndex& b = cache.Open(KeyFor("b"));
+  const auto tokens = Ascending(1, 8);
+  InsertAll(cache, a, 1, tokens);
+  EXPECT_EQ(NumHits(a, tokens), 2u);
+  EXPECT_EQ(NumHits(b, tokens), 0u);
+  // Not even with the other's key in hand.
+  const auto keys = a.keyer().KeysOf(tokens);
+  EXPECT_EQ(b.Find(keys[0], a.keyer().root(), std::span(tokens).first(4)), std::nullopt);
+  EXPECT_EQ(b.FirstChild(a.keyer().root()), std::nullopt);
+}
+
+TEST(PrefixCache, ChildrenComeNewestFirst) {
+  PrefixCache cache(Options());
+  NamespaceIndex& index = cache.Open(KeyFor("a"));
+  const BlockKey root = index.keyer().root();
+  for (std::uint32_t block = 1; block <= 3; ++block) {
+    const auto tokens = Ascending(10 * block, block);
+    cache.Insert(index, BlockId(block), index.keyer().Key(root, tokens), root, tokens);
+  }
+  cache.Forget(BlockId(2));
+  auto child = index.FirstChild(root);
+  EXPECT_EQ(child, BlockId(3));
+  child = index.NextChild(*child);
+  EXPECT_EQ(child, BlockId(1));
+  EXPECT_EQ(index.NextChild(*child), std::nullopt);
+}
+
+TEST(PrefixCache, ANamespaceLivesWhileItIsReferencedOrHasEntries) {
+  PrefixCache cache(Options());
+  NamespaceIndex& a = cache.Open(KeyFor("a"));
+  InsertAll(cache, a, 1, Ascending(1, 4));
+  cache.Close(a);
+  EXPECT_NE(cache.FindNamespace(KeyFor("a")), nullptr);
+  NamespaceIndex& b = cache.Open(KeyFor("b"));
+  EXPECT_TRUE(cache.NeedsRoom(KeyFor("c")));
+  EXPECT_FALSE(cache.NeedsRoom(KeyFor("a")));
+  EXPECT_EQ(cache.CloseableNamespace(), cache.namespace_of(BlockId(1)));
+  cache.Forget(BlockId(1));
+  EXPECT_EQ(cache.FindNamespace(KeyFor("a")), nullptr);
+  EXPECT_FALSE(cache.NeedsRoom(KeyFor("c")));
+  cache.Close(b);
+  EXPECT_EQ(cache.num_namespaces(), 0);
+  cache.CheckInvariants();
+}
+
+TEST(PrefixCache, ANewEpochChangesEveryKey) {
+  PrefixCache cache(Options());
+  NamespaceIndex& index = cache.Open(KeyFor("a"));
+  const auto tokens = Ascending(1, 4);
+  const auto before = index.keyer().KeysOf(tokens);
+  cache.AdvanceEpoch();
+  EXPECT_NE(index.keyer().KeysOf(tokens), before);
+  EXPECT_EQ(index.keyer().epoch(), cache.epoch());
+}
+
+TEST(PrefixCacheDeathTest, ABlockHasOneEntry) {
+  PrefixCache cache(Options());
+  NamespaceIndex& index = cache.Open(KeyFor("a"));
+  InsertAll(cache, index, 1, Ascending(1, 4));
+  EXPECT_DEATH(InsertAll(cache, index, 1, Ascending(9, 4)), "!has_entry");
+  EXPECT_DEATH(cache.Forget(BlockId(2)), "has_entry");
+  EXPECT_DEATH(cache.AdvanceEpoch(), "num_entries_ == 0");
+}
+
+}  // namespace
+}  // namespace pagoda::scheduler

@@ -1,0 +1,232 @@
+#include "tests/scheduler/world.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <sstream>
+
+#include "base/check.h"
+
+namespace pagoda::scheduler::testing {
+namespace {
+
+constexpr base::TokenId kVocabulary = 5'000;
+
+const char* NameOf(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::kStop:
+      return "stop";
+    case FinishReason::kLength:
+      return "length";
+    case FinishReason::kCancelled:
+      return "cancelled";
+    case FinishReason::kDeadline:
+      return "deadline";
+    case FinishReason::kFailed:
+      return "failed";
+    default:
+      return "other";
+  }
+}
+
+}  // namespace
+
+World::World(SchedulerConfig config)
+    : config_(std::move(config)),
+      limits_(LimitsFor(config_, kVocabulary)),
+      scheduler_(*Scheduler::Create(config_)),
+      executor_({.pool_blocks_per_group = config_.pool_blocks_per_group,
+                 .block_size = config_.block_size,
+                 .max_num_seqs = config_.max_num_seqs,
+                 .max_model_len = config_.max_model_len,
+                 .vocabulary_size = kVocabulary,
+                 .max_in_flight = config_.max_in_flight}),
+      oracle_(config_.block_size, config_.max_model_len, kVocabulary) {}
+
+void World::Run(std::string_view script) {
+  std::istringstream lines{std::string(script)};
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream stream(line);
+    Words words;
+    for (std::string word; stream >> word;) words.push_back(word);
+    if (words.empty()) continue;
+    Do(words);
+    scheduler_->CheckInvariants();
+    TakeFinished();
+  }
+}
+
+void World::Do(const Words& words) {
+  const std::string& verb = words[0];
+  if (verb == "add") return Add(words);
+  if (verb == "step") {
+    if (!Step(/*aloud=*/true)) said_ += "nothing\n";
+    return;
+  }
+  if (verb == "done") return Complete(), Fence();
+  if (verb == "complete") return Complete();
+  if (verb == "fence") return Fence();
+  if (verb == "fail") return Fail();
+  if (verb == "run") return RunToTheEnd();
+  if (verb == "flush") {
+    said_ += "dropped " + std::to_string(scheduler_->FlushPrefixCache()) + "\n";
+    return;
+  }
+  if (verb == "now") {
+    now_ = base::Instant::FromNanos(std::atoi(words[1].c_str()));
+    return;
+  }
+  const base::RequestId id = IdOf(words.at(1));
+  if (verb == "cancel") return scheduler_->Cancel(id, FinishReason::kCancelled);
+  PAGODA_CHECK(verb == "pause" || verb == "resume");
+  scheduler_->SetPaused(id, verb == "pause");
+}
+
+void World::Add(const Words& words) {
+  RequestSketch sketch;
+  std::map<std::string, std::string> options = {{"from", "1"}};
+  for (std::size_t i = 2; i < words.size(); ++i) {
+    const auto equals = words[i].find('=');
+    options[words[i].substr(0, equals)] = words[i].substr(equals + 1);
+  }
+  const auto number = [&](const char* name) { return std::atoi(options.at(name).c_str()); };
+  sketch.prompt = Ascending(static_cast<base::TokenId>(number("from")),
+                            static_cast<std::size_t>(number("prompt")));
+  sketch.fields.max_tokens = number("max");
+  if (options.contains("priority")) sketch.fields.priority = number("priority");
+  if (options.contains("deadline")) {
+    sketch.fields.deadline = base::Instant::FromNanos(number("deadline"));
+  }
+  if (options.contains("salt")) sketch.salt = options["salt"];
+  sketch.id = names_.size() + 1;
+  auto request = MakeRequest(sketch, limits_, config_, scheduler_->epoch());
+  if (!request.ok()) {
+    said_ += words[1] + ": refused\n";
+    return;
+  }
+  names_.push_back(words[1]);
+  scheduler_->Add(*std::move(request));
+}
+
+bool World::Step(bool aloud) {
+  const StepPlan* plan = scheduler_->TryPlan(now_);
+  if (plan == nullptr) return false;
+  ++num_steps_;
+  for (const SlotOpening& opening : plan->opened) slots_.erase(opening.slot.value());
+  // A row's owner is told by its tokens: its history is one of the live requests'.
+  for (const SlotOpening& opening : plan->opened) {
+    const auto history =
+        std::span(plan->tokens).subspan(opening.history.begin, opening.history.count);
+    for (std::size_t i = 0; i < names_.size(); ++i) {
+      if (ended_.contains(names_[i])) continue;
+      const auto& tokens = scheduler_->request(base::RequestId(i + 1)).tokens();
+      const bool is_taken =
+          std::ranges::any_of(slots_, [&](const auto& slot) { return slot.second == names_[i]; });
+      if (is_taken || !std::ranges::equal(tokens, history)) continue;
+      slots_[opening.slot.value()] = names_[i];
+      break;
+    }
+  }
+  if (aloud) SayPlan(*plan);
+  PAGODA_CHECK(executor_.Submit(*plan).ok());
+  submitted_.push_back(plan);
+  return true;
+}
+
+void World::SayPlan(const StepPlan& plan) {
+  std::ostringstream out;
+  for (const MemoryEffect& effect : plan.memory_effects) {
+    if (effect.kind == MemoryEffect::Kind::kZero) continue;
+    const BlockCopy& copy = plan.copies[effect.index];
+    out << "copy " << copy.num_slots << " of block " << copy.source.value() << " to "
+        << copy.target.value() << "\n";
+  }
+  for (std::size_t w = 0; w < plan.work.size(); ++w) {
+    const WorkItem& item = plan.work[w];
+    out << slots_[item.slot.value()] << ": compute " << item.first_position << ".."
+        << item.first_position + item.tokens.count - 1;
+    if (item.num_without_kv > 0) out << ", " << item.num_without_kv << " without KV";
+    if (item.appended_blocks.count > 0) out << ", blocks";
+    for (std::uint32_t b = 0; b < item.appended_blocks.count; ++b) {
+      out << " " << plan.block_appends[item.appended_blocks.begin + b].block.value();
+    }
+    const bool samples =
+        std::ranges::any_of(plan.rows, [&](const LogitRow& row) { return row.work == w; });
+    out << (samples ? ", sample\n" : "\n");
+  }
+  said_ += out.str();
+}
+
+void World::Complete() {
+  const auto awaited = executor_.Await();
+  PAGODA_CHECK(awaited.ok());
+  const StepResult& result = **awaited;
+  std::vector<SampleOutcome> outcomes(result.samples.size());
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    const auto id = scheduler_->RequestFor(result.samples[i]);
+    if (!id.has_value()) continue;
+    const NewRequest& request = scheduler_->request(*id);
+    outcomes[i].num_accepted = 1;
+    const auto length = static_cast<std::int32_t>(request.tokens().size()) + 1;
+    if (length == request.prompt_length() + request.max_tokens()) {
+      outcomes[i].finish = FinishReason::kLength;
+    }
+  }
+  scheduler_->Complete(result, outcomes);
+  completed_ = submitted_.front()->job;
+  submitted_.pop_front();
+}
+
+void World::Fence() { scheduler_->Fence(completed_); }
+
+void World::Fail() {
+  PAGODA_CHECK(executor_.Await().ok());
+  const StepPlan& plan = *submitted_.front();
+  submitted_.pop_front();
+  PAGODA_CHECK_MSG(submitted_.empty(), "stories fail one step at a time");
+  executor_.Spoil(plan);
+  scheduler_->Fail(plan.job);
+  scheduler_->Fence(plan.job);
+}
+
+void World::RunToTheEnd() {
+  for (int i = 0; i < 100'000; ++i) {
+    while (static_cast<int>(submitted_.size()) < config_.max_in_flight && Step(/*aloud=*/false)) {
+    }
+    if (submitted_.empty()) break;
+    Complete();
+    Fence();
+    scheduler_->CheckInvariants();
+    TakeFinished();
+  }
+}
+
+void World::TakeFinished() {
+  std::vector<FinishEvent> events;
+  scheduler_->TakeFinished(events);
+  for (FinishEvent& event : events) {
+    const std::string& name = names_[event.request.id.value() - 1];
+    said_ += name + ": ended " + NameOf(event.reason) + "\n";
+    const auto prompt = static_cast<std::size_t>(event.request.prompt_length());
+    const auto all = std::span<const base::TokenId>(event.request.tokens());
+    if (all.size() > prompt) {
+      const auto solo =
+          oracle_.Answer(all.first(prompt), event.request.sampling(), all.size() - prompt);
+      PAGODA_CHECK_MSG(std::ranges::equal(all.subspan(prompt), solo), "differs from the solo run");
+    }
+    ended_.emplace(name, std::move(event));
+  }
+}
+
+std::span<const base::TokenId> World::answer(const std::string& name) const {
+  const NewRequest& request = ended_.at(name).request;
+  return std::span<const base::TokenId>(request.tokens())
+      .subspan(static_cast<std::size_t>(request.prompt_length()));
+}
+
+base::RequestId World::IdOf(const std::string& name) const {
+  const auto found = std::ranges::find(names_, name);
+  PAGODA_CHECK(found != names_.end());
+  return base::RequestId(static_cast<std::uint64_t>(found - names_.begin()) + 1);
+}
+
+}  // namespace pagoda::scheduler::testing

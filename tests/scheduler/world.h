@@ -1,0 +1,67 @@
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tests/fakes/digest_executor.h"
+#include "tests/scheduler/requests.h"
+#include "tests/scheduler/solo_oracle.h"
+
+namespace pagoda::scheduler::testing {
+
+// A scheduler and the digest model, driven by a script and answering in text, for tests that read
+// as stories. One command a line:
+//   add NAME prompt=N [from=T] max=N [salt=S] [priority=P] [deadline=T]    prompt: N ascending
+//   tokens from T (default 1) step                    plan and submit; says the plan, or "nothing"
+//   done                    the oldest step is complete and fenced; says who ended
+//   complete, fence         the two halves of done
+//   fail                    the oldest step failed, and is fenced
+//   run                     step and done until idle; says who ended
+//   cancel NAME, pause NAME, resume NAME, flush, now T
+// Invariants are derived after every command, and every answer is compared with the solo run.
+class World {
+ public:
+  explicit World(SchedulerConfig config);
+
+  void Run(std::string_view script);
+  // What was said since the last call.
+  std::string Said() { return std::exchange(said_, {}); }
+
+  const Scheduler& scheduler() const { return *scheduler_; }
+  const FinishEvent& ended(const std::string& name) const { return ended_.at(name); }
+  std::span<const base::TokenId> answer(const std::string& name) const;
+  int num_steps() const { return num_steps_; }
+
+ private:
+  using Words = std::vector<std::string>;
+  void Do(const Words& words);
+  void Add(const Words& words);
+  bool Step(bool aloud);
+  void Complete();
+  void Fence();
+  void Fail();
+  void RunToTheEnd();
+  void SayPlan(const StepPlan& plan);
+  void TakeFinished();
+  base::RequestId IdOf(const std::string& name) const;
+
+  SchedulerConfig config_;
+  ModelLimits limits_;
+  std::unique_ptr<Scheduler> scheduler_;
+  fakes::DigestExecutor executor_;
+  SoloOracle oracle_;
+  std::vector<std::string> names_;  // by id - 1
+  std::map<std::uint32_t, std::string> slots_;
+  std::map<std::string, FinishEvent> ended_;
+  std::deque<const StepPlan*> submitted_;
+  base::JobId completed_;
+  base::Instant now_;
+  std::string said_;
+  int num_steps_ = 0;
+};
+
+}  // namespace pagoda::scheduler::testing
