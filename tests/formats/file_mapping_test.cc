@@ -10,7 +10,7 @@ namespace pagoda::formats {
 namespace {
 
 TEST(FileMapping, HoldsTheBytesOfTheFileAcrossMoves) {
-  const std::string path = testing::TempDir() + "mapped";
+  const std::string path = fixtures::TemporaryPath("mapped");
   fixtures::ByteSink sink;
   sink.Text("pagoda");
   ASSERT_TRUE(fixtures::WriteFile(path, sink.bytes()).ok());
@@ -32,7 +32,7 @@ TEST(FileMapping, SaysWhatIsWrongWithAPathThatCannotBeMapped) {
   EXPECT_EQ(folder.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_NE(folder.status().message().find("not a regular file"), absl::string_view::npos);
 
-  const std::string path = testing::TempDir() + "empty";
+  const std::string path = fixtures::TemporaryPath("empty");
   ASSERT_TRUE(fixtures::WriteFile(path, {}).ok());
   const auto empty = FileMapping::Open(path);
   EXPECT_EQ(empty.status().code(), absl::StatusCode::kInvalidArgument);

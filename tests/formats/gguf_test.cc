@@ -51,7 +51,7 @@ std::vector<std::byte> SoundFile() {
 }
 
 TEST(GgufFile, ReturnsEveryValueAndTensorOfASoundFile) {
-  const std::string path = testing::TempDir() + "sound.gguf";
+  const std::string path = fixtures::TemporaryPath("sound.gguf");
   ASSERT_TRUE(fixtures::WriteFile(path, SoundFile()).ok());
   const auto opened = GgufFile::Open(path);
   ASSERT_TRUE(opened.ok()) << opened.status();
