@@ -121,6 +121,15 @@ TEST(BatchBuilder, LastOfSlotIsTheNewestSampleOrElseTheEndOfTheHistory) {
   EXPECT_THAT(builder.Build(second.plan()).tokens, ElementsAre(44));
 }
 
+TEST(BatchBuilder, TokensWhoseKvIsThereAlreadyAreSaidToBe) {
+  BatchBuilder builder(kLimits);
+  PlanWriter writer;
+  writer.Open(0, {1, 2, 3, 4}).Append(0, 5).Append(1, 6).Work(0, 3, {{4}});
+  StepPlan plan = writer.plan();
+  plan.work[0].num_without_kv = 1;
+  EXPECT_EQ(builder.Build(plan).sequences[0].num_without_kv, 1);
+}
+
 TEST(BatchBuilder, ClosingARowThatIsNotOpenDoesNothing) {
   BatchBuilder builder(kLimits);
   EXPECT_TRUE(builder.Build(PlanWriter().Close(2).plan()).sequences.empty());
