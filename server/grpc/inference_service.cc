@@ -1,0 +1,150 @@
+#include "server/grpc/inference_service.h"
+
+#include <chrono>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/status_macros.h"
+#include "server/core/text_calls.h"
+#include "server/grpc/reply_conversion.h"
+#include "server/grpc/request_conversion.h"
+#include "server/grpc/status_mapping.h"
+#include "server/grpc/stream_reactor.h"
+
+namespace pagoda::server {
+namespace {
+
+using ::grpc::ServerUnaryReactor;
+using Bytes = InferenceService::Bytes;
+using Context = InferenceService::Context;
+using Tokens = std::vector<base::TokenId>;
+
+// A unary call that is to be finished, from any thread, once.
+struct Unary {
+  Context* context;
+  Bytes* response;
+  ServerUnaryReactor* reactor;
+
+  void Fail(const absl::Status& status) const {
+    AddTrailers(status, *context);
+    reactor->Finish(ToGrpcStatus(status));
+  }
+  void Reply(const google::protobuf::MessageLite& message) const {
+    *response = SerializeMessage(message);
+    reactor->Finish(::grpc::Status::OK);
+  }
+};
+
+void FinishTokenize(const Unary& call, const ServedModel& model,
+                    const absl::StatusOr<Tokens>& tokens, std::string rendered) {
+  if (!tokens.ok()) return call.Fail(tokens.status());
+  v1::TokenizeResponse reply;
+  reply.mutable_token_ids()->Assign(tokens->begin(), tokens->end());
+  for (base::TokenId id : *tokens) {
+    reply.add_token_bytes(std::string(model.tokenizer->Bytes(id)));
+  }
+  reply.set_rendered_text(std::move(rendered));
+  call.Reply(reply);
+}
+
+absl::Status PostTokenize(const FrontDesk& desk, const Bytes& bytes, const Unary& call) {
+  PAGODA_ASSIGN_OR_RETURN(Pipeline * pipeline, desk.Accepting());
+  PAGODA_ASSIGN_OR_RETURN(auto request, ParseMessage<v1::TokenizeRequest>(bytes));
+  PAGODA_RETURN_IF_ERROR(pipeline->CheckModelName(request.model()));
+  PAGODA_ASSIGN_OR_RETURN(PromptInput input, ToPromptInput(request));
+  const ServedModel& model = pipeline->model();
+  auto done = [call, &model](const absl::StatusOr<Tokens>& tokens, std::string rendered) {
+    FinishTokenize(call, model, tokens, std::move(rendered));
+  };
+  return pipeline->PostTextCall(MakeTokenizeCall(std::move(input), model, std::move(done)));
+}
+
+absl::Status PostDetokenize(const FrontDesk& desk, const Bytes& bytes, const Unary& call) {
+  PAGODA_ASSIGN_OR_RETURN(Pipeline * pipeline, desk.Accepting());
+  PAGODA_ASSIGN_OR_RETURN(const auto request, ParseMessage<v1::DetokenizeRequest>(bytes));
+  PAGODA_RETURN_IF_ERROR(pipeline->CheckModelName(request.model()));
+  const bool skip = !request.has_skip_special_tokens() || request.skip_special_tokens();
+  auto done = [call](const absl::StatusOr<std::string>& text) {
+    if (!text.ok()) return call.Fail(text.status());
+    v1::DetokenizeResponse reply;
+    reply.set_text(*text);
+    call.Reply(reply);
+  };
+  return pipeline->PostTextCall(
+      MakeDetokenizeCall(Tokens(request.token_ids().begin(), request.token_ids().end()), skip,
+                         pipeline->model(), std::move(done)));
+}
+
+absl::Status ReplyModel(const FrontDesk& desk, const Bytes& bytes, const Unary& call) {
+  PAGODA_ASSIGN_OR_RETURN(const Pipeline* pipeline, desk.Accepting());
+  PAGODA_ASSIGN_OR_RETURN(const auto request, ParseMessage<v1::GetModelRequest>(bytes));
+  PAGODA_RETURN_IF_ERROR(pipeline->CheckModelName(request.model()));
+  call.Reply(ToModel(pipeline->model()));
+  return absl::OkStatus();
+}
+
+absl::Status ReplyModels(const FrontDesk& desk, const Unary& call) {
+  PAGODA_ASSIGN_OR_RETURN(const Pipeline* pipeline, desk.Accepting());
+  v1::ListModelsResponse reply;
+  *reply.add_models() = ToModel(pipeline->model());
+  call.Reply(reply);
+  return absl::OkStatus();
+}
+
+ServerUnaryReactor* FailUnlessOk(const absl::Status& status, const Unary& call) {
+  if (!status.ok()) call.Fail(status);
+  return call.reactor;
+}
+
+}  // namespace
+
+template <typename Request>
+InferenceService::StreamWriter* InferenceService::StartStream(Context& context,
+                                                              const Bytes& bytes) {
+  auto* reactor = new StreamReactor(context);
+  const auto start = [&]() -> absl::Status {
+    PAGODA_ASSIGN_OR_RETURN(Pipeline * pipeline, desk_.Accepting());
+    PAGODA_ASSIGN_OR_RETURN(Request request, ParseMessage<Request>(bytes));
+    PAGODA_ASSIGN_OR_RETURN(CallInput input, ToCallInput(request));
+    input.fields.deadline =
+        ToInstant(context.deadline(), std::chrono::system_clock::now(), clock_.Now());
+    reactor->Start(*pipeline, std::move(input));
+    return absl::OkStatus();
+  };
+  if (absl::Status status = start(); !status.ok()) reactor->Refuse(status);
+  return reactor;
+}
+
+InferenceService::StreamWriter* InferenceService::Generate(Context* context, const Bytes* request) {
+  return StartStream<v1::GenerateRequest>(*context, *request);
+}
+
+InferenceService::StreamWriter* InferenceService::Chat(Context* context, const Bytes* request) {
+  return StartStream<v1::ChatRequest>(*context, *request);
+}
+
+ServerUnaryReactor* InferenceService::Tokenize(Context* context, const Bytes* request,
+                                               Bytes* response) {
+  const Unary call{context, response, context->DefaultReactor()};
+  return FailUnlessOk(PostTokenize(desk_, *request, call), call);
+}
+
+ServerUnaryReactor* InferenceService::Detokenize(Context* context, const Bytes* request,
+                                                 Bytes* response) {
+  const Unary call{context, response, context->DefaultReactor()};
+  return FailUnlessOk(PostDetokenize(desk_, *request, call), call);
+}
+
+ServerUnaryReactor* InferenceService::GetModel(Context* context, const Bytes* request,
+                                               Bytes* response) {
+  const Unary call{context, response, context->DefaultReactor()};
+  return FailUnlessOk(ReplyModel(desk_, *request, call), call);
+}
+
+ServerUnaryReactor* InferenceService::ListModels(Context* context, const Bytes*, Bytes* response) {
+  const Unary call{context, response, context->DefaultReactor()};
+  return FailUnlessOk(ReplyModels(desk_, call), call);
+}
+
+}  // namespace pagoda::server

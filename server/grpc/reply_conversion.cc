@@ -1,0 +1,88 @@
+#include "server/grpc/reply_conversion.h"
+
+#include <grpcpp/support/slice.h>
+
+#include <string>
+
+namespace pagoda::server {
+namespace {
+
+void SetReceipt(const ReplyEnd& end, std::string_view numerics_id, v1::Receipt& receipt) {
+  receipt.set_prompt_tokens(end.receipt.prompt_tokens);
+  receipt.set_cached_tokens(end.receipt.cached_tokens);
+  receipt.set_generated_tokens(end.receipt.generated_tokens);
+  receipt.set_discarded_tokens(end.receipt.discarded_tokens);
+  receipt.set_preemptions(end.receipt.preemptions);
+  receipt.set_queue_steps(end.receipt.queue_steps);
+  receipt.set_prefill_steps(end.receipt.prefill_steps);
+  receipt.set_decode_steps(end.receipt.decode_steps);
+  receipt.set_blocks_touched(end.receipt.blocks_touched);
+  receipt.set_blocks_reused(end.receipt.blocks_reused);
+  receipt.set_blocks_peak(end.receipt.blocks_peak);
+  receipt.set_block_steps(end.receipt.block_steps);
+  receipt.set_queue_ms(end.queue_ms);
+  receipt.set_first_token_ms(end.first_token_ms);
+  receipt.set_total_ms(end.total_ms);
+  receipt.set_numerics_id(std::string(numerics_id));
+}
+
+void SetFinish(const ReplyEnd& end, std::string_view numerics_id, v1::Finish& finish) {
+  v1::ChoiceFinish& choice = *finish.add_choices();
+  choice.set_reason(end.reason == scheduler::FinishReason::kStop ? v1::FINISH_REASON_STOP
+                                                                 : v1::FINISH_REASON_LENGTH);
+  if (end.matched_stop.has_value()) choice.set_matched_stop(*end.matched_stop);
+  if (end.matched_stop_token.has_value()) choice.set_matched_stop_token(*end.matched_stop_token);
+  SetReceipt(end, numerics_id, *finish.mutable_receipt());
+  finish.set_seed(end.seed);
+  finish.set_max_tokens(end.max_tokens);
+}
+
+}  // namespace
+
+void ToGenerateResponse(const ReplyPart& part, std::string_view request_id,
+                        std::string_view numerics_id, v1::GenerateResponse& response) {
+  response.Clear();
+  response.set_request_id(std::string(request_id));
+  if (part.has_content()) {
+    v1::ChoiceDelta& delta = *response.add_deltas();
+    delta.set_text(part.text);
+    delta.mutable_token_ids()->Assign(part.tokens.begin(), part.tokens.end());
+  }
+  if (part.end.has_value() && part.end->status.ok()) {
+    SetFinish(*part.end, numerics_id, *response.mutable_finish());
+  }
+}
+
+v1::Model ToModel(const ServedModel& model) {
+  const ModelCard& card = model.card;
+  v1::Model made;
+  for (const std::string& name : card.names) made.add_names(name);
+  made.set_architecture(card.architecture);
+  made.set_num_parameters(card.num_parameters);
+  made.set_weight_format(card.weight_format);
+  made.set_weight_bytes(card.weight_bytes);
+  made.set_activation_dtype(card.activation_dtype);
+  made.set_kv_cache_dtype(card.kv_cache_dtype);
+  made.set_numerics_id(card.numerics_id);
+  made.set_vocabulary_size(model.limits.vocabulary_size);
+  made.set_max_model_len(model.limits.max_model_len);
+  made.set_context_length(card.context_length);
+  made.set_block_size(model.limits.block_size);
+  made.set_num_kv_blocks(card.num_kv_blocks);
+  made.set_max_num_seqs(card.max_num_seqs);
+  made.set_max_num_batched_tokens(card.max_num_batched_tokens);
+  for (base::TokenId id : model.limits.eos_tokens) made.add_eos_token_ids(id);
+  if (const auto bos = model.tokenizer->bos_token()) made.set_bos_token_id(*bos);
+  made.set_has_chat_template(model.chat_template != nullptr);
+  made.set_kv_bytes_per_token(card.kv_bytes_per_token);
+  return made;
+}
+
+::grpc::ByteBuffer SerializeMessage(const google::protobuf::MessageLite& message) {
+  const std::size_t size = message.ByteSizeLong();
+  ::grpc::Slice slice(size);
+  message.SerializeWithCachedSizesToArray(const_cast<std::uint8_t*>(slice.begin()));
+  return ::grpc::ByteBuffer(&slice, 1);
+}
+
+}  // namespace pagoda::server

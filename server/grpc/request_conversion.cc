@@ -1,0 +1,149 @@
+#include "server/grpc/request_conversion.h"
+
+#include <utility>
+
+#include "base/status_macros.h"
+#include "base/strings.h"
+
+namespace pagoda::server {
+namespace {
+
+absl::Status NotBuilt(std::string_view field) {
+  return base::WithReason(
+      absl::UnimplementedError(
+          absl::StrCat(base::ToAbsl(field), ": not built in this server yet; leave the field out")),
+      reason::kNotBuilt);
+}
+
+absl::Status CheckBuilt(const v1::SamplingParameters& sampling, const v1::StopParameters& stop) {
+  if (sampling.has_n() && sampling.n() < 1) {
+    return base::FieldError("sampling.n", "must be at least 1");
+  }
+  if (sampling.n() > 1) return NotBuilt("sampling.n");
+  if (sampling.has_allowed_token_ids()) return NotBuilt("sampling.allowed_token_ids");
+  if (sampling.bad_words_size() > 0) return NotBuilt("sampling.bad_words");
+  if (stop.include_stop_str_in_output()) return NotBuilt("stop.include_stop_str_in_output");
+  return absl::OkStatus();
+}
+
+absl::Status CheckBuilt(const v1::OutputParameters& output, const v1::RequestOptions& options) {
+  if (output.has_logprobs()) return NotBuilt("output.logprobs");
+  if (output.has_prompt_logprobs()) return NotBuilt("output.prompt_logprobs");
+  if (output.echo()) return NotBuilt("output.echo");
+  if (output.has_skip_special_tokens() && !output.skip_special_tokens()) {
+    return NotBuilt("output.skip_special_tokens");
+  }
+  if (output.has_spaces_between_special_tokens()) {
+    return NotBuilt("output.spaces_between_special_tokens");
+  }
+  if (output.logprob_token_ids_size() > 0) return NotBuilt("output.logprob_token_ids");
+  if (!options.adapter().empty()) return NotBuilt("options.adapter");
+  return absl::OkStatus();
+}
+
+void SetSampling(const v1::SamplingParameters& sampling, scheduler::RequestFields& fields) {
+  if (sampling.has_temperature()) fields.temperature = sampling.temperature();
+  if (sampling.has_top_p()) fields.top_p = sampling.top_p();
+  if (sampling.has_top_k()) fields.top_k = sampling.top_k();
+  if (sampling.has_min_p()) fields.min_p = sampling.min_p();
+  if (sampling.has_seed()) fields.seed = sampling.seed();
+  if (sampling.has_presence_penalty()) fields.presence_penalty = sampling.presence_penalty();
+  if (sampling.has_frequency_penalty()) fields.frequency_penalty = sampling.frequency_penalty();
+  if (sampling.has_repetition_penalty()) fields.repetition_penalty = sampling.repetition_penalty();
+  for (const auto& [token, bias] : sampling.logit_bias()) {
+    fields.logit_bias.push_back({token, bias});
+  }
+}
+
+// The parts that Generate and Chat share.
+template <typename Request>
+absl::StatusOr<CallInput> SharedParts(const Request& request) {
+  PAGODA_RETURN_IF_ERROR(CheckBuilt(request.sampling(), request.stop()));
+  PAGODA_RETURN_IF_ERROR(CheckBuilt(request.output(), request.options()));
+  CallInput input;
+  input.model = request.model();
+  SetSampling(request.sampling(), input.fields);
+  const v1::StopParameters& stop = request.stop();
+  if (stop.has_max_tokens()) input.fields.max_tokens = stop.max_tokens();
+  if (stop.has_min_tokens()) input.fields.min_tokens = stop.min_tokens();
+  if (stop.has_ignore_eos()) input.fields.ignore_eos = stop.ignore_eos();
+  input.fields.stop_token_ids.assign(stop.stop_token_ids().begin(), stop.stop_token_ids().end());
+  input.stops.assign(stop.stop().begin(), stop.stop().end());
+  const v1::RequestOptions& options = request.options();
+  if (options.has_priority()) input.fields.priority = options.priority();
+  if (options.has_cache_salt()) input.cache_salt = options.cache_salt();
+  input.client_request_id = options.client_request_id();
+  return input;
+}
+
+ChatPrompt ToChat(google::protobuf::RepeatedPtrField<v1::ChatMessage>& messages,
+                  bool add_generation_prompt) {
+  ChatPrompt chat;
+  chat.add_generation_prompt = add_generation_prompt;
+  chat.messages.reserve(static_cast<std::size_t>(messages.size()));
+  for (v1::ChatMessage& message : messages) {
+    chat.messages.push_back(
+        {std::move(*message.mutable_role()), std::move(*message.mutable_content())});
+  }
+  return chat;
+}
+
+template <typename Request>
+TextPrompt ToText(Request& request) {
+  TextPrompt text;
+  text.text = std::move(*request.mutable_text());
+  text.parse_special_tokens = request.parse_special_tokens();
+  if (request.has_add_bos()) text.add_bos = request.add_bos();
+  return text;
+}
+
+}  // namespace
+
+absl::StatusOr<CallInput> ToCallInput(v1::GenerateRequest& request) {
+  PAGODA_ASSIGN_OR_RETURN(CallInput input, SharedParts(request));
+  switch (request.prompt_case()) {
+    case v1::GenerateRequest::kText:
+      input.prompt = ToText(request);
+      return input;
+    case v1::GenerateRequest::kTokenIds: {
+      const auto& ids = request.token_ids().ids();
+      input.prompt = TokenPrompt(ids.begin(), ids.end());
+      return input;
+    }
+    case v1::GenerateRequest::PROMPT_NOT_SET:
+      break;
+  }
+  return base::FieldError("prompt", "absent; send text or token_ids");
+}
+
+absl::StatusOr<CallInput> ToCallInput(v1::ChatRequest& request) {
+  PAGODA_ASSIGN_OR_RETURN(CallInput input, SharedParts(request));
+  const bool add = !request.has_add_generation_prompt() || request.add_generation_prompt();
+  input.prompt = ToChat(*request.mutable_messages(), add);
+  return input;
+}
+
+absl::StatusOr<PromptInput> ToPromptInput(v1::TokenizeRequest& request) {
+  switch (request.input_case()) {
+    case v1::TokenizeRequest::kText:
+      return PromptInput(ToText(request));
+    case v1::TokenizeRequest::kChat: {
+      v1::ChatMessages& chat = *request.mutable_chat();
+      const bool add = !chat.has_add_generation_prompt() || chat.add_generation_prompt();
+      return PromptInput(ToChat(*chat.mutable_messages(), add));
+    }
+    case v1::TokenizeRequest::INPUT_NOT_SET:
+      break;
+  }
+  return base::FieldError("input", "absent; send text or chat");
+}
+
+base::Instant ToInstant(std::chrono::system_clock::time_point deadline,
+                        std::chrono::system_clock::time_point wall_now, base::Instant now) {
+  constexpr std::chrono::hours kFar{24 * 365};
+  if (deadline > wall_now + kFar) return base::Instant::Never();
+  return now.PlusNanos(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(deadline - wall_now).count());
+}
+
+}  // namespace pagoda::server

@@ -1,0 +1,63 @@
+#include "server/grpc/stream_reactor.h"
+
+#include <utility>
+
+#include "server/grpc/reply_conversion.h"
+#include "server/grpc/status_mapping.h"
+
+namespace pagoda::server {
+
+void StreamReactor::Start(Pipeline& pipeline, CallInput input) {
+  auto stream = pipeline.Start(std::move(input), *this);
+  if (!stream.ok()) return Refuse(stream.status());
+  numerics_id_ = pipeline.model().card.numerics_id;
+  stream_ = *std::move(stream);
+  Pump();
+}
+
+void StreamReactor::Refuse(const absl::Status& status) {
+  AddTrailers(status, context_);
+  Finish(ToGrpcStatus(status));
+}
+
+void StreamReactor::OnWriteDone(bool ok) {
+  // The peer is gone; the end still comes through the stream.
+  if (!ok) stream_->Cancel();
+  Pump();
+}
+
+void StreamReactor::OnCancel() {
+  if (stream_ != nullptr) stream_->Cancel();
+}
+
+void StreamReactor::OnDone() { delete this; }
+
+void StreamReactor::Pump() {
+  switch (stream_->Take(part_)) {
+    case ResponseStream::Taken::kNothing:
+      return;  // from here on a worker may be inside, and this object even gone
+    case ResponseStream::Taken::kPart:
+      ToGenerateResponse(part_, stream_->identity().wire_id, numerics_id_, response_);
+      message_ = SerializeMessage(response_);
+      StartWrite(&message_);
+      return;
+    case ResponseStream::Taken::kLast:
+      FinishCall();
+      return;
+  }
+}
+
+void StreamReactor::FinishCall() {
+  const std::string& id = stream_->identity().wire_id;
+  const absl::Status& status = part_.end->status;
+  AddTrailers(status, context_);
+  if (!status.ok() && !part_.has_content()) {
+    Finish(ToGrpcStatus(status, id));
+    return;
+  }
+  ToGenerateResponse(part_, id, numerics_id_, response_);
+  message_ = SerializeMessage(response_);
+  StartWriteAndFinish(&message_, {}, ToGrpcStatus(status, id));
+}
+
+}  // namespace pagoda::server
