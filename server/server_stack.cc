@@ -1,0 +1,221 @@
+#include "server/server_stack.h"
+
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/runtime/log.h"
+#include "base/status_macros.h"
+#include "engine/model_executor.h"
+#include "formats/gguf.h"
+#include "model/memory_plan.h"
+#include "model/model.h"
+#include "scheduler/scheduler.h"
+#include "server/config/byte_size.h"
+#include "server/config/machine_memory.h"
+#include "server/core/served_model.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
+
+namespace pagoda::server {
+namespace {
+
+// What of the mailbox a request may fill: itself, one cancel, and a pause and a resume that cross.
+constexpr std::int32_t kMessagesPerRequest = 4;
+constexpr std::int32_t kControlMessages = 64;
+constexpr double kNanosPerSecond = 1e9;
+
+model::ModelOptions ModelOptionsOf(const ServerConfig& config) {
+  model::ModelOptions options;
+  options.activation_dtype = config.activation_dtype;
+  options.kv_cache_dtype = config.kv_cache_dtype;
+  options.num_threads = config.threads;
+  options.block_size = config.block_size;
+  options.max_num_batched_tokens = config.max_num_batched_tokens;
+  options.max_num_seqs = config.max_num_seqs;
+  options.max_model_len = config.max_model_len;
+  return options;
+}
+
+// The words of the model: vocabulary and chat template of its file.
+absl::Status LoadText(const std::string& path, ServedModel& served) {
+  PAGODA_ASSIGN_OR_RETURN(const auto file, formats::GgufFile::Open(path));
+  PAGODA_ASSIGN_OR_RETURN(served.tokenizer, text::Tokenizer::FromGguf(*file));
+  constexpr std::string_view kTemplateKey = "tokenizer.chat_template";
+  if (file->Find(kTemplateKey) == nullptr) return absl::OkStatus();
+  PAGODA_ASSIGN_OR_RETURN(const std::string_view source, file->String(kTemplateKey));
+  PAGODA_ASSIGN_OR_RETURN(served.chat_template, text::ChatTemplate::Parse(source));
+  return absl::OkStatus();
+}
+
+scheduler::SchedulerConfig SchedulerConfigOf(const ServerConfig& config,
+                                             const model::ModelInfo& info, std::int32_t num_blocks,
+                                             std::int32_t max_model_len) {
+  scheduler::SchedulerConfig result;
+  result.pool_blocks_per_group = {num_blocks};
+  result.block_size = config.block_size;
+  result.max_num_seqs = config.max_num_seqs;
+  result.max_num_batched_tokens = config.max_num_batched_tokens;
+  result.max_model_len = max_model_len;
+  result.max_logit_rows_per_step = config.max_num_seqs;
+  result.max_queued_requests = config.max_queued_requests;
+  result.max_queued_tokens = config.max_queued_tokens;
+  result.key_domain.model_digest = info.digest;
+  result.key_domain.kv_type = info.kv_geometry.groups.front().type;
+  result.key_domain.block_size = config.block_size;
+  result.key_domain.position_scheme = "rope";
+  result.key_domain.numerics_id = info.numerics_id;
+  return result;
+}
+
+ModelCard CardOf(const ServerConfig& config, const model::ModelInfo& info,
+                 const model::MemoryPlan& plan, std::int32_t num_blocks) {
+  return {.names = config.served_model_name,
+          .architecture = info.architecture,
+          .num_parameters = info.num_parameters,
+          .weight_format = info.weight_format,
+          .weight_bytes = info.weight_bytes,
+          .activation_dtype = info.activation_dtype,
+          .kv_cache_dtype = info.kv_cache_dtype,
+          .numerics_id = info.numerics_id,
+          .context_length = info.context_length,
+          .num_kv_blocks = num_blocks,
+          .max_num_seqs = config.max_num_seqs,
+          .max_num_batched_tokens = config.max_num_batched_tokens,
+          .kv_bytes_per_token = plan.kv_bytes_per_token};
+}
+
+void LogModel(const ServerConfig& config, const model::ModelInfo& info,
+              const model::MemoryPlan& plan) {
+  base::LogInfo(absl::StrCat("model ", config.served_model_name.front(), ": ", info.architecture,
+                             ", ", info.num_parameters, " parameters, ", info.weight_format, ", ",
+                             FormatBytes(info.weight_bytes), " packed"));
+  base::LogInfo(absl::StrCat("numerics ", info.numerics_id, "; activations ", info.activation_dtype,
+                             ", KV ", info.kv_cache_dtype, ", ", plan.kv_bytes_per_token,
+                             " bytes per token"));
+}
+
+std::uint64_t DrawBootId() {
+  const scheduler::NamespaceMinter::Secret secret = DrawSecret();
+  std::uint64_t id = 0;
+  std::memcpy(&id, secret.data(), sizeof id);
+  return id;
+}
+
+std::int64_t Nanos(double seconds) { return static_cast<std::int64_t>(seconds * kNanosPerSecond); }
+
+}  // namespace
+
+// What is made from the configuration before the pieces are connected.
+struct ServerStack::Parts {
+  ServedModel served;
+  std::unique_ptr<scheduler::Scheduler> scheduler;
+  std::unique_ptr<engine::Executor> executor;
+  std::vector<base::TokenId> eos_tokens;
+};
+
+ServerStack::ServerStack(const ServerConfig& config, FrontDesk& desk,
+                         const base::ClockSource& clock)
+    : config_(config),
+      desk_(desk),
+      clock_(clock),
+      authenticator_(
+          config.anonymous ? Authenticator::Mode::kAnonymous : Authenticator::Mode::kOneTenant,
+          DrawSecret()) {}
+
+ServerStack::~ServerStack() {
+  if (monitor_) monitor_->Stop();
+  if (engine_) engine_->Stop();
+}
+
+absl::StatusOr<std::unique_ptr<ServerStack>> ServerStack::Load(const ServerConfig& config,
+                                                               FrontDesk& desk,
+                                                               const base::ClockSource& clock) {
+  Parts parts;
+  PAGODA_RETURN_IF_ERROR(LoadText(config.model, parts.served));
+  PAGODA_ASSIGN_OR_RETURN(auto model, model::Model::Load(config.model, ModelOptionsOf(config)));
+  const model::ModelInfo& info = model->info();
+  const std::int32_t max_model_len =
+      config.max_model_len == 0 ? info.context_length : config.max_model_len;
+  const model::MemoryPlan plan = model::PlanMemory(info.kv_geometry, info.weight_bytes, max_model_len);
+  LogModel(config, info, plan);
+
+  PAGODA_ASSIGN_OR_RETURN(const std::int64_t available, AvailableMemory());
+  PAGODA_ASSIGN_OR_RETURN(const KvMemoryAnswer memory,
+                          ChooseKvMemory({.asked_bytes = config.kv_cache_bytes,
+                                          .available_bytes = available,
+                                          .bytes_per_block = plan.kv_bytes_per_block,
+                                          .blocks_per_full_request = plan.BlocksPerFullRequest(),
+                                          .max_num_seqs = config.max_num_seqs}));
+  base::LogInfo(memory.explanation);
+  PAGODA_RETURN_IF_ERROR(model->AllocateKv(memory.num_blocks));
+
+  const scheduler::SchedulerConfig scheduling =
+      SchedulerConfigOf(config, info, memory.num_blocks, max_model_len);
+  PAGODA_ASSIGN_OR_RETURN(parts.scheduler, scheduler::Scheduler::Create(scheduling));
+  parts.eos_tokens = parts.served.tokenizer->eos_tokens();
+  parts.served.card = CardOf(config, info, plan, memory.num_blocks);
+  parts.served.key_domain = scheduling.key_domain;
+  parts.served.limits = {.vocabulary_size = info.vocabulary_size,
+                         .max_model_len = max_model_len,
+                         .block_size = config.block_size,
+                         .capacity_blocks = scheduler::Scheduler::CapacityBlocks(scheduling),
+                         .eos_tokens = parts.eos_tokens};
+  parts.executor = std::make_unique<engine::ModelExecutor>(
+      std::move(model), engine::ModelExecutorOptions{
+                            .limits = {.num_kv_groups = 1,
+                                       .block_size = config.block_size,
+                                       .max_num_seqs = config.max_num_seqs,
+                                       .max_num_batched_tokens = config.max_num_batched_tokens,
+                                       .max_logit_rows = config.max_num_seqs,
+                                       .max_model_len = max_model_len},
+                            .eos_tokens = parts.eos_tokens});
+  std::unique_ptr<ServerStack> stack(new ServerStack(config, desk, clock));
+  stack->Wire(std::move(parts));
+  return stack;
+}
+
+void ServerStack::Wire(Parts parts) {
+  PipelineOptions options;
+  options.tenants = {{.name = "default",
+                      .max_requests = config_.max_queued_requests,
+                      .max_queued_tokens = config_.max_queued_tokens}};
+  options.num_text_threads = config_.text_threads;
+  options.slow_reader_grace_nanos = Nanos(config_.slow_reader_grace_s);
+  options.boot_id = DrawBootId();
+  pipeline_ = std::make_unique<Pipeline>(options, std::move(parts.served), authenticator_,
+                                         desk_.lifecycle(), clock_);
+  engine_ = std::make_unique<engine::Engine>(
+      engine::EngineOptions{
+          .mailbox_capacity = config_.max_queued_requests * kMessagesPerRequest + kControlMessages,
+          .eos_tokens = parts.eos_tokens},
+      std::move(parts.scheduler), std::move(parts.executor), *pipeline_, clock_);
+  port_ = std::make_unique<LiveEngine>(*engine_);
+  pipeline_->Connect(*port_);
+  monitor_ = std::make_unique<Monitor>(MonitorOptions{}, *pipeline_, desk_.lifecycle(), clock_);
+}
+
+absl::Status ServerStack::Start() {
+  engine_->Start();
+  monitor_->Start();
+  PAGODA_RETURN_IF_ERROR(pipeline_->WarmUp());
+  desk_.Install(*pipeline_);
+  desk_.lifecycle().MoveTo(ServerState::kServing);
+  return absl::OkStatus();
+}
+
+void ServerStack::Drain(base::Instant deadline) {
+  desk_.lifecycle().MoveTo(ServerState::kDraining);
+  pipeline_->CloseGate();
+  if (!pipeline_->WaitUntilEmpty(deadline)) {
+    base::LogWarning(absl::StrCat("drain: ", pipeline_->num_live(),
+                                  " requests had not finished in time and were ended"));
+  }
+  pipeline_->CloseSubmissions();
+  engine_->Stop();
+  monitor_->Stop();
+}
+
+}  // namespace pagoda::server

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "base/runtime/clock.h"
+#include "engine/engine.h"
+#include "server/config/server_config.h"
+#include "server/core/auth/authenticator.h"
+#include "server/core/front_desk.h"
+#include "server/core/live_engine.h"
+#include "server/core/monitor.h"
+#include "server/core/pipeline.h"
+
+namespace pagoda::server {
+
+// Everything behind the doors, wired: model, scheduler, engine, pipeline, monitor. Owner and
+// thread: main.
+class ServerStack {
+ public:
+  // Loads the model and takes the memory for its KV pool, both logged with their numbers. `desk`
+  // and `clock` must outlive this. Errors say what was asked, what was found and what to do.
+  static absl::StatusOr<std::unique_ptr<ServerStack>> Load(const ServerConfig& config,
+                                                           FrontDesk& desk,
+                                                           const base::ClockSource& clock);
+  ~ServerStack();  // Requires: Stop, or never started.
+
+  // Starts the engine, runs one tiny generation through it and opens the desk.
+  absl::Status Start();
+  // Takes nothing new, lets what is inside finish until `deadline`, ends the rest with SHUTDOWN.
+  // Blocks.
+  void Drain(base::Instant deadline);
+
+ private:
+  ServerStack(const ServerConfig& config, FrontDesk& desk, const base::ClockSource& clock);
+
+  struct Parts;
+  void Wire(Parts parts);
+
+  const ServerConfig& config_;
+  FrontDesk& desk_;
+  const base::ClockSource& clock_;
+  const Authenticator authenticator_;
+  std::unique_ptr<Pipeline> pipeline_;
+  std::unique_ptr<engine::Engine> engine_;
+  std::unique_ptr<LiveEngine> port_;
+  std::unique_ptr<Monitor> monitor_;
+};
+
+}  // namespace pagoda::server
