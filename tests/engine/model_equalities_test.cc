@@ -1,0 +1,284 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "engine/model_executor.h"
+#include "tests/engine/engine_world.h"
+#include "tests/fixtures/tiny_model.h"
+
+// The standing equalities on a real model, bit by bit: for every token that a request draws, the
+// logits it is drawn from are the same whatever the batch, the cache, the chunks, the preemptions
+// and the threads. Solo runs in a fresh world are the oracle.
+
+namespace pagoda::engine {
+namespace {
+
+using scheduler::FinishReason;
+
+constexpr std::uint64_t kSeed = 77;
+
+// Digests of logit rows, by the seed of the request and the position drawn.
+using RowBits = std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint64_t>;
+
+// A model that remembers a digest of every row of its last step.
+class DigestingModel final : public model::Model {
+ public:
+  explicit DigestingModel(std::unique_ptr<model::Model> inner) : inner_(std::move(inner)) {}
+
+  const model::ModelInfo& info() const override { return inner_->info(); }
+  absl::Status AllocateKv(std::int32_t num_blocks) override {
+    return inner_->AllocateKv(num_blocks);
+  }
+  void ZeroBlock(base::KvGroupId group, base::BlockId block) override {
+    inner_->ZeroBlock(group, block);
+  }
+  void CopyBlock(base::KvGroupId group, base::BlockId source, base::BlockId target,
+                 std::int32_t num_slots) override {
+    inner_->CopyBlock(group, source, target, num_slots);
+  }
+  absl::Status Forward(const model::ModelInput& input) override {
+    const absl::Status status = inner_->Forward(input);
+    row_digests_.clear();
+    for (std::int32_t row = 0; row < std::ssize(input.logit_rows); ++row) {
+      std::uint64_t digest = 0xCBF29CE484222325u;
+      for (const float logit : inner_->Logits(row).first(info().vocabulary_size)) {
+        digest = (digest ^ std::bit_cast<std::uint32_t>(logit)) * 0x100000001B3u;
+      }
+      row_digests_.push_back(digest);
+    }
+    return status;
+  }
+  std::span<float> Logits(std::int32_t row) override { return inner_->Logits(row); }
+  std::unique_ptr<model::Sampler> MakeSampler() override { return inner_->MakeSampler(); }
+
+  std::uint64_t row_digest(std::size_t row) const { return row_digests_.at(row); }
+
+ private:
+  const std::unique_ptr<model::Model> inner_;
+  std::vector<std::uint64_t> row_digests_;
+};
+
+// Runs steps on the model and keeps the bits of every row that was sampled. A row that is computed
+// twice must have the same bits twice.
+class BitKeeper final : public Executor {
+ public:
+  BitKeeper(std::unique_ptr<DigestingModel> model, const ModelExecutorOptions& options,
+            RowBits& bits)
+      : model_(model.get()),
+        inner_(std::move(model), options),
+        seeds_(static_cast<std::size_t>(options.limits.max_num_seqs)),
+        bits_(bits) {}
+
+  absl::Status Submit(const scheduler::StepPlan& plan) override {
+    for (const auto& opening : plan.opened) seeds_[opening.slot.value()] = opening.sampling.seed;
+    const absl::Status status = inner_.Submit(plan);
+    for (const scheduler::SampleRequest& sample : plan.samples) {
+      const auto [kept, is_new] = bits_.insert(
+          {{seeds_[sample.slot.value()], sample.position}, model_->row_digest(sample.row)});
+      EXPECT_EQ(kept->second, model_->row_digest(sample.row)) << "position " << sample.position;
+    }
+    return status;
+  }
+  absl::StatusOr<const scheduler::StepResult*> Await() override { return inner_.Await(); }
+  int max_in_flight() const override { return inner_.max_in_flight(); }
+
+ private:
+  const DigestingModel* const model_;
+  ModelExecutor inner_;
+  std::vector<std::uint64_t> seeds_;
+  RowBits& bits_;
+};
+
+struct Numerics {
+  std::string activation_dtype;
+  std::string kv_cache_dtype;
+  std::int32_t num_threads = 2;
+};
+
+std::string TinyPath() {
+  static const std::string path = [] {
+    std::string made = testing::TempDir() + "/model_equalities_tiny.gguf";
+    PAGODA_CHECK(fixtures::WriteTinyGguf(made, {.context_length = 1024}).ok());
+    return made;
+  }();
+  return path;
+}
+
+std::unique_ptr<BitKeeper> MakeExecutor(const Numerics& numerics, const WorldConfig& world,
+                                        RowBits& bits) {
+  auto model = model::Model::Load(TinyPath(), {.activation_dtype = numerics.activation_dtype,
+                                               .kv_cache_dtype = numerics.kv_cache_dtype,
+                                               .num_threads = numerics.num_threads,
+                                               .block_size = 4,
+                                               .max_num_batched_tokens = world.budget_tokens,
+                                               .max_num_seqs = world.max_num_seqs,
+                                               .max_model_len = world.max_model_len});
+  PAGODA_CHECK_MSG(model.ok(), model.status().ToString());
+  PAGODA_CHECK((*model)->AllocateKv(world.pool_blocks).ok());
+  const ModelExecutorOptions options{
+      .limits = {.num_kv_groups = 1,
+                 .block_size = 4,
+                 .max_num_seqs = world.max_num_seqs,
+                 .max_num_batched_tokens = world.budget_tokens,
+                 .max_logit_rows = SchedulerConfigOf(world).max_logit_rows_per_step,
+                 .max_model_len = world.max_model_len},
+      .eos_tokens = {kEos}};
+  return std::make_unique<BitKeeper>(std::make_unique<DigestingModel>(*std::move(model)), options,
+                                     bits);
+}
+
+// What the requests give one by one, each in a world of its own.
+struct Oracle {
+  Oracle(const Numerics& numerics, const std::vector<Ask>& asks, const WorldConfig& config = {}) {
+    for (const Ask& ask : asks) {
+      EngineWorld world(config, MakeExecutor(numerics, config, bits));
+      world.Submit(ask);
+      world.RunUntilIdle();
+      replies[ask.seed] = world.reply(ask.id);
+    }
+  }
+  RowBits bits;
+  std::map<std::uint64_t, fakes::RecordingSink::Reply> replies;
+};
+
+void ExpectAsAlone(const Oracle& oracle, const EngineWorld& world, const RowBits& bits,
+                   const std::vector<Ask>& asks) {
+  for (const Ask& ask : asks) {
+    const auto& alone = oracle.replies.at(ask.seed);
+    EXPECT_EQ(world.reply(ask.id).tokens, alone.tokens) << "request " << ask.id;
+    EXPECT_EQ(world.reply(ask.id).reason, alone.reason) << "request " << ask.id;
+  }
+  EXPECT_EQ(bits, oracle.bits);
+  EXPECT_TRUE(world.AllReturned());
+}
+
+class Bitwise : public testing::TestWithParam<Numerics> {
+ protected:
+  Bitwise() : asks_(MakeAsks(20, kSeed)), oracle_(GetParam(), asks_) {
+    std::cerr << "seed " << kSeed << "\n";
+  }
+
+  // Runs all requests at once in such a world.
+  void ExpectTogetherAsAlone(const WorldConfig& config, bool must_preempt = false) {
+    RowBits bits;
+    EngineWorld world(config, MakeExecutor(GetParam(), config, bits));
+    for (const Ask& ask : asks_) world.Submit(ask);
+    world.RunUntilIdle();
+    ExpectAsAlone(oracle_, world, bits, asks_);
+    EXPECT_EQ(world.scheduler().stats().num_preemptions > 0, must_preempt);
+  }
+
+  const std::vector<Ask> asks_;
+  const Oracle oracle_;
+};
+
+TEST_P(Bitwise, TheOracleGivesDifferentRowsForDifferentContexts) {
+  std::map<std::uint64_t, std::vector<base::TokenId>> contexts;
+  EXPECT_GT(oracle_.bits.size(), 200u);
+  for (const auto& [place, digest] : oracle_.bits) {
+    const auto& [seed, position] = place;
+    const std::vector<base::TokenId>& all = oracle_.replies.at(seed).all_tokens;
+    const std::vector<base::TokenId> context(all.begin(), all.begin() + position);
+    const auto [kept, is_new] = contexts.insert({digest, context});
+    EXPECT_EQ(kept->second, context);
+  }
+}
+
+TEST_P(Bitwise, ContextsOverSeveralAttentionChunksAreTheSameInAnyChunksOfThePrompt) {
+  const WorldConfig whole{.pool_blocks = 801, .budget_tokens = 700, .max_model_len = 700};
+  std::vector<Ask> asks = MakeAsks(3, kSeed + 1);
+  for (std::size_t i = 0; i < asks.size(); ++i) {
+    const std::size_t length = 255 + 170 * i;  // with its reply it crosses 256, 425, 595
+    for (std::uint32_t p = 0; asks[i].prompt.size() < length; ++p) {
+      asks[i].prompt.push_back(base::Philox4x32({p, 2, 0, 0}, kSeed)[0] % kEos);
+    }
+    asks[i].max_tokens = 4;
+  }
+  const Oracle oracle(GetParam(), asks, whole);
+  for (const std::int32_t budget_tokens : {64, 301}) {
+    WorldConfig config = whole;
+    config.budget_tokens = budget_tokens;
+    RowBits bits;
+    EngineWorld world(config, MakeExecutor(GetParam(), config, bits));
+    for (const Ask& ask : asks) world.Submit(ask);
+    world.RunUntilIdle();
+    ExpectAsAlone(oracle, world, bits, asks);
+  }
+}
+
+TEST_P(Bitwise, BatchedIsAlone) { ExpectTogetherAsAlone({}); }
+
+TEST_P(Bitwise, PreemptedIsUndisturbed) {
+  ExpectTogetherAsAlone({.pool_blocks = 28}, /*must_preempt=*/true);
+}
+
+TEST_P(Bitwise, PromptsInSmallChunksArePromptsInOne) {
+  for (const std::int32_t budget_tokens : {12, 16, 23}) {
+    ExpectTogetherAsAlone({.budget_tokens = budget_tokens});
+  }
+}
+
+TEST_P(Bitwise, AHitIsACold) {
+  RowBits bits;
+  EngineWorld world({}, MakeExecutor(GetParam(), {}, bits));
+  std::vector<Ask> asks = asks_;
+  for (int round = 0; round < 2; ++round) {
+    const std::int64_t cached_before = world.scheduler().stats().cached_tokens;
+    for (Ask& ask : asks) {
+      ask.id += 100;
+      world.Submit(ask);
+    }
+    world.RunUntilIdle();
+    ExpectAsAlone(oracle_, world, bits, asks);
+    EXPECT_GT(world.scheduler().stats().cached_tokens, cached_before);
+  }
+}
+
+TEST_P(Bitwise, OneThreadIsMany) {
+  RowBits bits;
+  Numerics numerics = GetParam();
+  numerics.num_threads = 1;
+  EngineWorld world({}, MakeExecutor(numerics, {}, bits));
+  for (const Ask& ask : asks_) world.Submit(ask);
+  world.RunUntilIdle();
+  ExpectAsAlone(oracle_, world, bits, asks_);
+}
+
+TEST_P(Bitwise, NeighboursOfCancelledRequestsAreUndisturbed) {
+  RowBits bits;
+  const WorldConfig config{.pool_blocks = 40};
+  EngineWorld world(config, MakeExecutor(GetParam(), config, bits));
+  for (const Ask& ask : asks_) world.Submit(ask);
+  for (std::uint64_t victim = 2; victim <= 20; victim += 3) {
+    world.Turn();
+    world.Cancel(victim);
+  }
+  world.RunUntilIdle();
+  for (const Ask& ask : asks_) {
+    const auto reply = world.reply(ask.id);
+    const auto& alone = oracle_.replies.at(ask.seed).tokens;
+    ASSERT_LE(reply.tokens.size(), alone.size());
+    EXPECT_TRUE(std::equal(reply.tokens.begin(), reply.tokens.end(), alone.begin())) << ask.id;
+    EXPECT_EQ(reply.tokens.size() == alone.size(), reply.reason != FinishReason::kCancelled);
+  }
+  EXPECT_TRUE(world.AllReturned());
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiny, Bitwise,
+                         testing::Values(Numerics{"f32", "f32"}, Numerics{"f32", "bf16"},
+                                         Numerics{"int8", "f32"}, Numerics{"int8", "bf16"}),
+                         [](const auto& param) {
+                           return param.param.activation_dtype + "_" + param.param.kv_cache_dtype;
+                         });
+
+}  // namespace
+}  // namespace pagoda::engine
