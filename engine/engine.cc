@@ -28,7 +28,7 @@ struct Engine::State {
   void Run();
   void HandleMail();
   void Publish();
-  void Push(Message message) { (void)mailbox.TryPush(std::move(message)); }
+  void Push(Message message);
 
   // Used by the engine thread alone while it runs.
   const std::unique_ptr<scheduler::Scheduler> scheduler;
@@ -48,6 +48,12 @@ struct Engine::State {
 
   std::thread thread;
 };
+
+// A message to an engine that has stopped has nothing left to change.
+void Engine::State::Push(Message message) {
+  if (mailbox.TryPush(std::move(message))) return;
+  PAGODA_CHECK_MSG(mailbox.closed(), "more messages than permits");
+}
 
 void Engine::State::HandleMail() {
   mailbox.Drain(messages);

@@ -17,7 +17,7 @@ struct EngineOptions {
   // cancel, one pause and one resume per request, control calls). No more requests than this are
   // live at once.
   std::int32_t mailbox_capacity = 0;
-  std::vector<base::TokenId> eos_tokens;
+  std::vector<base::TokenId> eos_tokens = {};
   // So many failed steps without a good one between them are no fault of one request: the engine
   // gives up.
   std::int32_t max_consecutive_failed_steps = 8;

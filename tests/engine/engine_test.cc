@@ -144,6 +144,26 @@ TEST(Engine, AFlushBeginsANewEpochForTheDoors) {
   EXPECT_EQ(running.engine->epoch(), before + 1);
 }
 
+TEST(Engine, MessagesToAnEngineThatHasStoppedChangeNothing) {
+  Running running;
+  running.engine->Stop();
+  for (int i = 0; i <= kMailboxCapacity; ++i) {
+    running.engine->Cancel(RequestId(1), FinishReason::kCancelled);
+    running.engine->SetPaused(RequestId(1), true);
+    running.engine->FlushPrefixCache();
+  }
+  EXPECT_EQ(running.sink.num_finished(), 0u);
+}
+
+TEST(EngineDeathTest, AMessageWithoutAPermitIsOurBugSoThatNoCancelIsEverDropped) {
+  fakes::ManualClock clock;
+  fakes::RecordingSink sink;
+  Engine engine({.mailbox_capacity = 2}, MakeScheduler({}), MakeDigest({}), sink, clock);
+  engine.Cancel(RequestId(1), FinishReason::kCancelled);
+  engine.Cancel(RequestId(2), FinishReason::kCancelled);
+  EXPECT_DEATH(engine.Cancel(RequestId(3), FinishReason::kCancelled), "more messages than permits");
+}
+
 TEST(EngineDeathTest, AnEngineThatStillRunsMustNotBeDestroyed) {
   EXPECT_DEATH(
       {
