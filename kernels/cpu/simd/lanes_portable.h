@@ -196,10 +196,13 @@ struct NibbleSum {
   void Add(const Int& nibbles, const Int& bytes) { sum = AddByteProducts(sum, nibbles, bytes); }
   Int Total() const { return sum; }
 };
-struct ByteRow {
-  const std::int8_t* bytes;
-  void Set(const std::int8_t* row) { bytes = row; }
-  Int Broadcast(int group) const { return BroadcastBytes(bytes + 4 * group); }
+class ByteRow {
+ public:
+  void Set(const std::int8_t* bytes) { std::memcpy(words_, bytes, sizeof(words_)); }
+  Int Broadcast(int group) const { return BroadcastInt(words_[group]); }
+
+ private:
+  std::int32_t words_[8];
 };
 struct ByteSum {
   static constexpr int kTileVectors = 2;

@@ -1,0 +1,116 @@
+// Whole steps of a real model: prefill of a prompt and decode of several sequences, without
+// sampling and text.
+//   bench_model MODEL.gguf [threads]
+// Prints tokens per second, the best of several rounds, in the shapes of llama-bench (pp, tg) and
+// llama-batched-bench.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "model/model.h"
+
+namespace pagoda::bench {
+namespace {
+
+constexpr std::int32_t kBlockSize = 16;
+constexpr int kRounds = 5;
+
+using Clock = std::chrono::steady_clock;
+
+class Steps {
+ public:
+  Steps(model::Model& model, std::int32_t num_blocks) : model_(model) {
+    for (std::int32_t b = 1; b < num_blocks; ++b) blocks_.push_back(static_cast<std::uint32_t>(b));
+  }
+
+  // Each of num_sequences adds num_tokens tokens behind first_position; one row of logits each.
+  void Run(std::int32_t num_sequences, std::int32_t num_tokens, std::int32_t first_position,
+           std::int32_t max_tokens) {
+    tokens_.assign(static_cast<std::size_t>(num_sequences * num_tokens), 0);
+    for (base::TokenId& token : tokens_) token = next_token_ = (next_token_ * 31 + 7) % 40'000;
+    const std::int32_t blocks_each = (max_tokens + kBlockSize - 1) / kBlockSize;
+    sequences_.clear();
+    logit_rows_.clear();
+    for (std::int32_t s = 0; s < num_sequences; ++s) {
+      model::SequenceInput sequence;
+      sequence.slot = base::SlotId(static_cast<std::uint32_t>(s));
+      sequence.first_row = s * num_tokens;
+      sequence.num_tokens = num_tokens;
+      sequence.first_position = first_position;
+      sequence.block_tables = {std::span(blocks_).subspan(static_cast<std::size_t>(s * blocks_each),
+                                                          static_cast<std::size_t>(blocks_each))};
+      sequences_.push_back(std::move(sequence));
+      logit_rows_.push_back((s + 1) * num_tokens - 1);
+    }
+    const absl::Status status =
+        model_.Forward({.tokens = tokens_, .sequences = sequences_, .logit_rows = logit_rows_});
+    if (!status.ok()) {
+      std::fprintf(stderr, "%s\n", status.ToString().c_str());
+      std::exit(1);
+    }
+  }
+
+ private:
+  model::Model& model_;
+  std::vector<std::uint32_t> blocks_;
+  std::vector<base::TokenId> tokens_;
+  std::vector<model::SequenceInput> sequences_;
+  std::vector<std::int32_t> logit_rows_;
+  base::TokenId next_token_ = 1;
+};
+
+// The best rate of some rounds, and their spread.
+template <typename Round>
+void Report(const char* name, std::int64_t num_tokens, const Round& round) {
+  std::vector<double> rates;
+  for (int i = 0; i < kRounds; ++i) {
+    const auto start = Clock::now();
+    round();
+    const std::chrono::duration<double> seconds = Clock::now() - start;
+    rates.push_back(static_cast<double>(num_tokens) / seconds.count());
+  }
+  std::sort(rates.begin(), rates.end());
+  std::printf("%-24s %9.1f tokens/s  (median %.1f, least %.1f)\n", name, rates.back(),
+              rates[kRounds / 2], rates.front());
+  std::fflush(stdout);
+}
+
+int Main(const std::string& path, int num_threads) {
+  auto model = model::Model::Load(path, {.num_threads = num_threads});
+  if (!model.ok()) {
+    std::fprintf(stderr, "%s\n", model.status().ToString().c_str());
+    return 1;
+  }
+  constexpr std::int32_t kNumBlocks = 600;
+  if (const absl::Status status = (*model)->AllocateKv(kNumBlocks); !status.ok()) {
+    std::fprintf(stderr, "%s\n", status.ToString().c_str());
+    return 1;
+  }
+  Steps steps(**model, kNumBlocks);
+  Report("prefill 512", 512, [&] { steps.Run(1, 512, 0, 512); });
+  constexpr std::int32_t kGenerated = 64;
+  for (const std::int32_t num_sequences : {1, 8, 32}) {
+    const std::string name = "decode B=" + std::to_string(num_sequences) + " behind 128";
+    for (std::int32_t first = 0; first < 128; first += 16) steps.Run(num_sequences, 16, first, 256);
+    Report(name.c_str(), num_sequences * kGenerated, [&] {
+      for (std::int32_t i = 0; i < kGenerated; ++i) steps.Run(num_sequences, 1, 128 + i, 256);
+    });
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace pagoda::bench
+
+int main(int argc, char** argv) {
+  if (argc < 2) {
+    std::fprintf(stderr, "usage: bench_model MODEL.gguf [threads]\n");
+    return 2;
+  }
+  return pagoda::bench::Main(argv[1], argc > 2 ? std::atoi(argv[2]) : 0);
+}
