@@ -46,6 +46,10 @@ class Conversation {
     } else {
       history_.pop_back();
     }
+    if (status.error_code() == grpc::StatusCode::CANCELLED && !options_.message.has_value()) {
+      console_.err << "[cancelled]" << std::endl;  // whoever pressed Ctrl-C knows why
+      return kExitFailed;
+    }
     if (!status.ok()) return ReportError(options_, DecodeError(status), "chat", console_);
     Report(reply);
     return kExitOk;
