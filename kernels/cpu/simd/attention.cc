@@ -84,6 +84,10 @@ void ForBlockRuns(const AttentionJob& job, const KvPlane& plane, const Tile& til
   }
 }
 
+bool HasPairMajorKeys(const KvView& kv) {
+  return kv.type == base::KvType::kBf16 && kv.key.token_stride == 4 && kv.block_size % kLanes == 0;
+}
+
 // bf16 pairs of neighbouring tokens side by side: a register of words is a register of tokens.
 // Reads whole registers, inside the block; scores of tokens past the tile are computed and thrown
 // away.
@@ -112,8 +116,7 @@ void LoadAnyKeys(const Scratch& s, const KvPlane& plane, const BlockRun& run, ba
 
 void LoadKeys(const AttentionJob& job, const Scratch& s, const Tile& tile) {
   const KvPlane& plane = job.kv->key;
-  const bool pair_major = job.kv->type == base::KvType::kBf16 && plane.token_stride == 4 &&
-                          job.kv->block_size % kLanes == 0;
+  const bool pair_major = HasPairMajorKeys(*job.kv);
   ForBlockRuns(job, plane, tile, [&](const BlockRun& run) {
     if (pair_major) {
       LoadPairMajorKeys(s, plane, run);
@@ -137,16 +140,57 @@ void LoadValues(const AttentionJob& job, const Scratch& s, const Tile& tile) {
   });
 }
 
+// Where the tokens of a tile lie in the pool, for the few rows of a decode step: widening a tile
+// once would cost as much as using it. bf16, pair-major keys, whole registers of tokens inside a
+// block.
+struct TilePlaces {
+  const std::byte* keys[kTileTokens / kLanes];  // pair 0 of kLanes tokens
+  const std::byte* values[kTileTokens];
+};
+
+void FindTile(const AttentionJob& job, const Tile& tile, TilePlaces& places) {
+  ForBlockRuns(job, job.kv->key, tile, [&](const BlockRun& run) {
+    for (int t = 0; t < run.count; t += kLanes) {
+      places.keys[(run.first + t) / kLanes] = run.head + (run.offset + t) * 4;
+    }
+  });
+  // Registers past the tile are computed and thrown away.
+  const int found = (tile.num_tokens + kLanes - 1) / kLanes;
+  for (int v = found; v < kTileTokens / kLanes; ++v) places.keys[v] = places.keys[0];
+  const KvPlane& values = job.kv->value;
+  ForBlockRuns(job, values, tile, [&](const BlockRun& run) {
+    for (int t = 0; t < run.count; ++t) {
+      places.values[run.first + t] = run.head + (run.offset + t) * values.token_stride;
+    }
+  });
+}
+
 // Rows that see the same `visible` tokens of a tile.
 struct RowBlock {
   const float* query[kRowBlock];
   float* state[kRowBlock];
   int visible;
-  bool first_tile;  // of the chunk
+  bool first_tile;           // of the chunk
+  const TilePlaces* places;  // null: keys and values are in scratch
 };
 
+// acc[r][v] = fma(q_r[d], k_d, acc) for the keys that `key(v)` gives.
+template <int kRows, typename Key>
+inline void AddDim(const RowBlock& block, std::int64_t d, Float (&acc)[kRows][kVectorBlock],
+                   Key key) {
+  Float q[kRows];
+  PAGODA_UNROLL
+  for (int r = 0; r < kRows; ++r) q[r] = Broadcast(block.query[r][d]);
+  PAGODA_UNROLL
+  for (int v = 0; v < kVectorBlock; ++v) {
+    const Float value = key(v);
+    PAGODA_UNROLL
+    for (int r = 0; r < kRows; ++r) acc[r][v] = Fma(q[r], value, acc[r][v]);
+  }
+}
+
 // scores[r][t] = scale * (q_r . k_t), dims ascending.
-template <int kRows>
+template <int kRows, bool kFromPool>
 void Scores(const AttentionJob& job, const Scratch& s, const RowBlock& block) {
   const Float scale = Broadcast(job.scale);
   for (int t = 0; t < block.visible; t += kVectorBlock * kLanes) {
@@ -156,16 +200,21 @@ void Scores(const AttentionJob& job, const Scratch& s, const RowBlock& block) {
       PAGODA_UNROLL
       for (int v = 0; v < kVectorBlock; ++v) acc[r][v] = Zero();
     }
-    for (std::int64_t d = 0; d < s.head_size; ++d) {
-      const float* keys = s.keys + d * kTileTokens + t;
-      Float q[kRows];
-      PAGODA_UNROLL
-      for (int r = 0; r < kRows; ++r) q[r] = Broadcast(block.query[r][d]);
-      PAGODA_UNROLL
-      for (int v = 0; v < kVectorBlock; ++v) {
-        const Float key = Load(keys + v * kLanes);
-        PAGODA_UNROLL
-        for (int r = 0; r < kRows; ++r) acc[r][v] = Fma(q[r], key, acc[r][v]);
+    if constexpr (kFromPool) {
+      const std::byte* const* places = block.places->keys + t / kLanes;
+      const std::int64_t stride = job.kv->key.pair_stride;
+      for (std::int64_t pair = 0; pair < s.head_size / 2; ++pair) {
+        AddDim<kRows>(block, 2 * pair, acc, [&](int v) {
+          return AsFloat(ShiftLeft<16>(LoadInt(places[v] + pair * stride)));
+        });
+        AddDim<kRows>(block, 2 * pair + 1, acc, [&](int v) {
+          return AsFloat(And(LoadInt(places[v] + pair * stride), BroadcastInt(-0x10000)));
+        });
+      }
+    } else {
+      for (std::int64_t d = 0; d < s.head_size; ++d) {
+        const float* keys = s.keys + d * kTileTokens + t;
+        AddDim<kRows>(block, d, acc, [&](int v) { return Load(keys + v * kLanes); });
       }
     }
     PAGODA_UNROLL
@@ -226,7 +275,7 @@ float Softmax(const AttentionJob& job, const Scratch& s, const RowBlock& block, 
 }
 
 // o_d = fma(p_t, v_td, o_d * alpha), tokens ascending, for kVectors registers of dims from `d`.
-template <int kRows, int kVectors>
+template <int kRows, int kVectors, bool kFromPool>
 void AddValues(const Scratch& s, const RowBlock& block, const float* alphas, std::int64_t d) {
   Float acc[kRows][kVectors];
   PAGODA_UNROLL
@@ -237,13 +286,18 @@ void AddValues(const Scratch& s, const RowBlock& block, const float* alphas, std
     }
   }
   for (int t = 0; t < block.visible; ++t) {
-    const float* values = s.values + t * s.head_size + d;
     Float weight[kRows];
     PAGODA_UNROLL
     for (int r = 0; r < kRows; ++r) weight[r] = Broadcast(s.weights[r * kTileTokens + t]);
     PAGODA_UNROLL
     for (int v = 0; v < kVectors; ++v) {
-      const Float value = Load(values + v * kLanes);
+      const std::int64_t dim = d + v * kLanes;
+      Float value;
+      if constexpr (kFromPool) {
+        value = LoadBf16(block.places->values[t] + dim * 2);
+      } else {
+        value = Load(s.values + t * s.head_size + dim);
+      }
       PAGODA_UNROLL
       for (int r = 0; r < kRows; ++r) acc[r][v] = Fma(weight[r], value, acc[r][v]);
     }
@@ -255,16 +309,25 @@ void AddValues(const Scratch& s, const RowBlock& block, const float* alphas, std
   }
 }
 
-template <int kRows>
+template <int kRows, bool kFromPool>
 void AttendBlock(const AttentionJob& job, const Scratch& s, const RowBlock& block) {
-  Scores<kRows>(job, s, block);
+  Scores<kRows, kFromPool>(job, s, block);
   float alphas[kRows];
   for (int r = 0; r < kRows; ++r) alphas[r] = Softmax(job, s, block, r);
   std::int64_t d = 0;
   for (; d + kVectorBlock * kLanes <= s.head_size; d += kVectorBlock * kLanes) {
-    AddValues<kRows, kVectorBlock>(s, block, alphas, d);
+    AddValues<kRows, kVectorBlock, kFromPool>(s, block, alphas, d);
   }
-  for (; d < s.head_size; d += kLanes) AddValues<kRows, 1>(s, block, alphas, d);
+  for (; d < s.head_size; d += kLanes) AddValues<kRows, 1, kFromPool>(s, block, alphas, d);
+}
+
+template <int kRows>
+void AttendRows(const AttentionJob& job, const Scratch& s, const RowBlock& block) {
+  if (block.places != nullptr) {
+    AttendBlock<kRows, true>(job, s, block);
+  } else {
+    AttendBlock<kRows, false>(job, s, block);
+  }
 }
 
 int VisibleTokens(const AttentionJob& job, const Tile& tile, int row) {
@@ -274,11 +337,18 @@ int VisibleTokens(const AttentionJob& job, const Tile& tile, int row) {
 }
 
 void AttendTile(const AttentionJob& job, const Scratch& s, const Tile& tile) {
-  LoadKeys(job, s, tile);
-  LoadValues(job, s, tile);
   const int num_rows = job.num_tokens * job.group_size;
+  const bool from_pool = num_rows <= 2 * kRowBlock && HasPairMajorKeys(*job.kv);
+  TilePlaces places;
+  if (from_pool) {
+    FindTile(job, tile, places);
+  } else {
+    LoadKeys(job, s, tile);
+    LoadValues(job, s, tile);
+  }
   for (int row = 0; row < num_rows;) {
     RowBlock block = {};
+    block.places = from_pool ? &places : nullptr;
     block.visible = VisibleTokens(job, tile, row);
     block.first_tile = tile.first_position % kAttentionChunk == 0;
     if (block.visible <= 0) {
@@ -292,9 +362,9 @@ void AttendTile(const AttentionJob& job, const Scratch& s, const Tile& tile) {
           job.query + row / job.group_size * job.query_stride + row % job.group_size * s.head_size;
       block.state[count] = s.State(row);
     }
-    if (count == 3) AttendBlock<3>(job, s, block);
-    if (count == 2) AttendBlock<2>(job, s, block);
-    if (count == 1) AttendBlock<1>(job, s, block);
+    if (count == 3) AttendRows<3>(job, s, block);
+    if (count == 2) AttendRows<2>(job, s, block);
+    if (count == 1) AttendRows<1>(job, s, block);
   }
 }
 
