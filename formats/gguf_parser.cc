@@ -117,6 +117,8 @@ class Parser {
 
   absl::StatusOr<std::string_view> ReadName(std::string_view what);
   absl::StatusOr<std::string_view> ReadString();
+  absl::StatusOr<GgufValue> ReadBool();
+  absl::StatusOr<GgufValue> ReadText();
   absl::StatusOr<GgufValue> ReadValue(ValueType type, std::string_view key);
   absl::StatusOr<GgufValue> ReadArray(std::string_view key);
   absl::Status ReadElements(ValueType type, std::uint64_t count, GgufArray& array);
@@ -215,6 +217,17 @@ absl::Status Parser::ReadMetadata() {
   return absl::OkStatus();
 }
 
+absl::StatusOr<GgufValue> Parser::ReadBool() {
+  std::vector<bool> value;
+  PAGODA_RETURN_IF_ERROR(ReadBools(1, value));
+  return GgufValue(static_cast<bool>(value[0]));
+}
+
+absl::StatusOr<GgufValue> Parser::ReadText() {
+  PAGODA_ASSIGN_OR_RETURN(const std::string_view text, ReadString());
+  return GgufValue(text);
+}
+
 absl::StatusOr<GgufValue> Parser::ReadValue(ValueType type, std::string_view key) {
   switch (type) {
     case ValueType::kU8:
@@ -237,15 +250,10 @@ absl::StatusOr<GgufValue> Parser::ReadValue(ValueType type, std::string_view key
       return ReadScalar<std::int64_t, std::int64_t>();
     case ValueType::kF64:
       return ReadScalar<double, double>();
-    case ValueType::kBool: {
-      std::vector<bool> value;
-      PAGODA_RETURN_IF_ERROR(ReadBools(1, value));
-      return GgufValue(static_cast<bool>(value[0]));
-    }
-    case ValueType::kString: {
-      PAGODA_ASSIGN_OR_RETURN(const std::string_view text, ReadString());
-      return GgufValue(text);
-    }
+    case ValueType::kBool:
+      return ReadBool();
+    case ValueType::kString:
+      return ReadText();
     case ValueType::kArray:
       return ReadArray(key);
   }

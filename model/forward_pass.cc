@@ -131,7 +131,7 @@ void ForwardPass::LayOutSequence(const SequenceInput& sequence, const kernels::K
     PAGODA_CHECK(block < static_cast<std::uint32_t>(kv.num_blocks));
   }
   for (std::int32_t i = 0; i < sequence.num_tokens; ++i) {
-    const auto row = static_cast<std::size_t>(sequence.first_row + i);
+    const auto row = static_cast<std::size_t>(sequence.first_row) + static_cast<std::size_t>(i);
     const std::int32_t position = sequence.first_position + i;
     const std::int64_t block = table[static_cast<std::size_t>(position / kv.block_size)];
     positions_[row] = position;

@@ -6,7 +6,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
-#include "base/status_macros.h"
 
 namespace pagoda::model {
 namespace {
@@ -22,6 +21,35 @@ bool IsPoison(const std::byte* begin, std::int64_t count) {
   return std::all_of(begin, begin + count, [](std::byte byte) { return byte == kPoison; });
 }
 
+absl::StatusOr<kernels::DeviceMemory> AllocatePool(kernels::Device& device, std::int64_t stride,
+                                                   std::int32_t num_blocks) {
+  std::int64_t bytes = 0;
+  if (__builtin_mul_overflow(stride, std::int64_t{num_blocks}, &bytes)) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(num_blocks, " KV blocks of ", stride, " bytes exceed 64 bits"));
+  }
+  auto memory = device.Allocate(bytes);
+  if (!memory.ok()) {
+    return absl::Status(memory.status().code(),
+                        absl::StrCat("KV pool of ", num_blocks, " blocks of ", stride,
+                                     " bytes: ", memory.status().message()));
+  }
+  if (kGapBytes == 0) return memory;
+  device.Fill(memory->data(), kPoison, bytes, kernels::Stream{});
+  const absl::Status filled = device.Await(device.Record(kernels::Stream{}));
+  if (!filled.ok()) return filled;
+  return memory;
+}
+
+void CheckGapsOf(const kernels::KvView& view) {
+  const std::byte* const base = view.key.base;
+  PAGODA_CHECK_MSG(IsPoison(base, view.extent_bytes), "the null block was written");
+  for (std::int64_t block = 0; block < view.num_blocks; ++block) {
+    const std::byte* const gap = base + block * view.key.block_stride + view.extent_bytes;
+    PAGODA_CHECK_MSG(IsPoison(gap, kGapBytes), "the gap after a block was written");
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<KvStorage> KvStorage::Create(kernels::Device& device,
@@ -32,25 +60,12 @@ absl::StatusOr<KvStorage> KvStorage::Create(kernels::Device& device,
   storage.num_blocks_ = num_blocks;
   for (std::size_t i = 0; i < geometry.groups.size(); ++i) {
     const std::int64_t stride = geometry.BytesPerBlock(i) + kGapBytes;
-    std::int64_t bytes = 0;
-    if (__builtin_mul_overflow(stride, std::int64_t{num_blocks}, &bytes)) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat(num_blocks, " KV blocks of ", stride, " bytes exceed 64 bits"));
-    }
-    auto memory = device.Allocate(bytes);
-    if (!memory.ok()) {
-      return absl::Status(memory.status().code(),
-                          absl::StrCat("KV pool of ", num_blocks, " blocks of ", stride,
-                                       " bytes: ", memory.status().message()));
-    }
+    auto memory = AllocatePool(device, stride, num_blocks);
+    if (!memory.ok()) return memory.status();
     kernels::KvView view = kernels::BlockMajorKvView(memory->data(), geometry.groups[i],
                                                      geometry.block_size, num_blocks, key_order);
     view.key.block_stride = stride;
     view.value.block_stride = stride;
-    if (kGapBytes > 0) {
-      device.Fill(memory->data(), kPoison, bytes, kernels::Stream{});
-      PAGODA_RETURN_IF_ERROR(device.Await(device.Record(kernels::Stream{})));
-    }
     storage.views_.push_back(view);
     storage.memories_.push_back(*std::move(memory));
   }
@@ -59,14 +74,7 @@ absl::StatusOr<KvStorage> KvStorage::Create(kernels::Device& device,
 
 void KvStorage::CheckGaps() const {
   if (kGapBytes == 0) return;
-  for (const kernels::KvView& view : views_) {
-    const std::byte* const base = view.key.base;
-    PAGODA_CHECK_MSG(IsPoison(base, view.extent_bytes), "the null block was written");
-    for (std::int64_t block = 0; block < num_blocks_; ++block) {
-      const std::byte* const gap = base + block * view.key.block_stride + view.extent_bytes;
-      PAGODA_CHECK_MSG(IsPoison(gap, kGapBytes), "the gap after a block was written");
-    }
-  }
+  for (const kernels::KvView& view : views_) CheckGapsOf(view);
 }
 
 }  // namespace pagoda::model

@@ -75,28 +75,35 @@ class Loader {
     return absl::OkStatus();
   }
 
+  // The backend widens any embedding; what it multiplies with must be one of its formats.
+  absl::Status CheckFormats(const PlannedWeight& planned) const {
+    if (planned.plan.role == kernels::WeightRole::kEmbedding) return absl::OkStatus();
+    for (const GgufTensor* const tensor : planned.parts) {
+      PAGODA_RETURN_IF_ERROR(
+          kernels::CheckWeight(ops_.capabilities(), tensor->name, TypeOf(*tensor), activation_));
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status Load(const PlannedWeight& planned, kernels::PackedWeight& weight) {
+    PAGODA_RETURN_IF_ERROR(CheckFormats(planned));
     std::vector<TensorView> views;
     for (std::size_t i = 0; i < planned.parts.size(); ++i) {
       const GgufTensor& tensor = *planned.parts[i];
-      const ElementType type = TypeOf(tensor);
-      if (planned.plan.role != kernels::WeightRole::kEmbedding) {
-        PAGODA_RETURN_IF_ERROR(
-            kernels::CheckWeight(ops_.capabilities(), tensor.name, type, activation_));
-      }
-      views.push_back(TensorView::Contiguous(
-          tensor.data.data(), type, planned.plan.parts[i].num_outputs, planned.plan.num_inputs));
+      views.push_back(TensorView::Contiguous(tensor.data.data(), TypeOf(tensor),
+                                             planned.plan.parts[i].num_outputs,
+                                             planned.plan.num_inputs));
     }
     weight.plan = planned.plan;
-    if (planned.in_place()) {
-      weight.data = views[0].data;
-      return absl::OkStatus();
-    }
+    weight.data = planned.in_place() ? views[0].data : Packed(planned, views);
+    return absl::OkStatus();
+  }
+
+  const std::byte* Packed(const PlannedWeight& planned, std::span<const TensorView> views) {
     std::byte* const target = weights_.memory.data() + planned.byte_offset;
     kernels::Pack(planned.plan, views,
                   std::span(target, static_cast<std::size_t>(planned.plan.bytes)));
-    weight.data = target;
-    return absl::OkStatus();
+    return target;
   }
 
   const WeightPlan& plan_;
