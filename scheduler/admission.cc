@@ -89,8 +89,7 @@ bool IsAffordable(const SchedulerState& state, const Sequence& sequence, const O
                   const StepBudget& budget) {
   if (state.running.size() >= state.slots.size()) return false;
   const std::int32_t known = sequence.num_known();
-  const bool plan_is_fresh = state.history_room_tokens == state.HistoryRoom();
-  if (known > state.history_room_tokens && !plan_is_fresh) return false;
+  if (known > state.history_room_tokens) return false;  // a fresh plan has room for any request
   const std::int32_t start =
       std::min(offer.num_hits * state.block_size() + offer.copied_tokens, known - 1);
   if (FittingTokens({start, 0}, known - start, budget.tokens, state.block_size(), budget) <= 0) {
@@ -181,7 +180,7 @@ bool TryAdmit(SchedulerState& state, SequenceIndex index, const StepBudget& budg
   sequence.num_computed = offer.num_hits * state.block_size();
   // With everything found, the last token is computed again for its logits, and written nowhere.
   sequence.num_planned = std::min(sequence.num_computed + offer.copied_tokens, known - 1);
-  state.history_room_tokens -= std::min(known, state.history_room_tokens);
+  state.history_room_tokens -= known;
   state.table_room_entries -= std::min(state.tables.size(sequence.slot), state.table_room_entries);
   CountAdmission(state, index, offer);
   return true;

@@ -100,10 +100,11 @@ void ReservePlan(const SchedulerState& state, StepPlan& plan) {
   plan.work.reserve(slots);
   plan.rows.reserve(slots);
   plan.samples.reserve(slots);
-  // Admissions and adoptions within the room (one may be as long as the context), growth, and
-  // adoptions at completion.
-  plan.block_appends.reserve(room / block_size + 2 * slots + 2 + state.tables.max_blocks() +
-                             jobs * (tokens / block_size + slots) + blocks);
+  // Admissions and adoptions ahead within the room, blocks handed out, and blocks adopted by
+  // completions since the last plan of their sequence.
+  const std::size_t adopted = jobs * slots * (tokens / block_size + 1);
+  plan.block_appends.reserve(std::min(slots * state.tables.max_blocks(),
+                                      2 * (room / block_size + slots) + blocks + adopted));
   plan.zeros.reserve(blocks);
   plan.copies.reserve(slots);
   plan.memory_effects.reserve(blocks + slots);

@@ -263,7 +263,9 @@ class RandomPool {
     ASSERT_EQ(bench_.pool.TryAllocate(kTenant, slot, JobId(job_ + 1), {&ref, 1}), possible);
     if (!possible) return;
     const std::uint32_t id = std::move(ref).IntoId().value();
-    if (victim != 0) ASSERT_EQ(id, victim);
+    if (victim != 0) {
+      ASSERT_EQ(id, victim);
+    }
     ASSERT_TRUE(victim != 0 || naive_.blocks[id].state == BlockState::kFree);
     naive_.blocks[id] = {BlockState::kOwned, false, {slot.value()}, job_ + 1, 0};
   }
