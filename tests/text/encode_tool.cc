@@ -2,7 +2,8 @@
 // records on standard input (see tests/oracle/oracle_tokenizer.py), ids on standard output.
 //
 //     encode_tool VOCABULARY               records in, ids out, until the input ends
-//     encode_tool VOCABULARY --time FILE   encodes the file's text ten times, prints the best processor time
+//     encode_tool VOCABULARY --time FILE   encodes the file's text ten times, prints the best
+//     processor time
 
 #include <algorithm>
 #include <cstdint>
