@@ -86,7 +86,9 @@ TEST(ColumnPanels, OutputsPastTheEndAreZeroBytes) {
   for (std::int64_t i = 0; i < PanelBytes(ElementType::kQ4_1, kInputs); ++i) {
     const std::int64_t inside = i % 640;  // of a block
     const std::int64_t column = inside < 128 ? inside / 2 % 32 : (inside - 128) / 4 % 32;
-    if (column >= kOutputs - 32) ASSERT_EQ(packed.Out(32, i), std::byte{0});
+    if (column >= kOutputs - 32) {
+      ASSERT_EQ(packed.Out(32, i), std::byte{0});
+    }
   }
 }
 
