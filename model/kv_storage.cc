@@ -36,7 +36,7 @@ absl::StatusOr<kernels::DeviceMemory> AllocatePool(kernels::Device& device, std:
   }
   if (kGapBytes == 0) return memory;
   device.Fill(memory->data(), kPoison, bytes, kernels::Stream{});
-  const absl::Status filled = device.Await(device.Record(kernels::Stream{}));
+  absl::Status filled = device.Await(device.Record(kernels::Stream{}));
   if (!filled.ok()) return filled;
   return memory;
 }
