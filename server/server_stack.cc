@@ -139,7 +139,8 @@ absl::StatusOr<std::unique_ptr<ServerStack>> ServerStack::Load(const ServerConfi
   const model::ModelInfo& info = model->info();
   const std::int32_t max_model_len =
       config.max_model_len == 0 ? info.context_length : config.max_model_len;
-  const model::MemoryPlan plan = model::PlanMemory(info.kv_geometry, info.weight_bytes, max_model_len);
+  const model::MemoryPlan plan =
+      model::PlanMemory(info.kv_geometry, info.weight_bytes, max_model_len);
   LogModel(config, info, plan);
 
   PAGODA_ASSIGN_OR_RETURN(const std::int64_t available, AvailableMemory());
@@ -172,7 +173,7 @@ absl::StatusOr<std::unique_ptr<ServerStack>> ServerStack::Load(const ServerConfi
                                        .max_logit_rows = config.max_num_seqs,
                                        .max_model_len = max_model_len},
                             .eos_tokens = parts.eos_tokens});
-  std::unique_ptr<ServerStack> stack(new ServerStack(config, desk, clock));
+  auto stack = std::make_unique<ServerStack>(config, desk, clock);
   stack->Wire(std::move(parts));
   return stack;
 }

@@ -24,7 +24,9 @@ class ServerStack {
   static absl::StatusOr<std::unique_ptr<ServerStack>> Load(const ServerConfig& config,
                                                            FrontDesk& desk,
                                                            const base::ClockSource& clock);
-  ~ServerStack();  // Requires: Stop, or never started.
+  // Not wired yet: for Load.
+  ServerStack(const ServerConfig& config, FrontDesk& desk, const base::ClockSource& clock);
+  ~ServerStack();
 
   // Starts the engine, runs one tiny generation through it and opens the desk.
   absl::Status Start();
@@ -33,8 +35,6 @@ class ServerStack {
   void Drain(base::Instant deadline);
 
  private:
-  ServerStack(const ServerConfig& config, FrontDesk& desk, const base::ClockSource& clock);
-
   struct Parts;
   void Wire(Parts parts);
 

@@ -40,7 +40,9 @@ class Server:
 
     def __init__(self, binary, model, folder):
         port_file = folder / "port"
-        self.process = subprocess.Popen([binary, "--model", model, "--listen", "127.0.0.1:0", "--port-file", port_file])
+        # A test build fills its pool with poison: a small one starts at once.
+        self.process = subprocess.Popen([binary, "--model", model, "--listen", "127.0.0.1:0", "--port-file", port_file,
+                                         "--kv-cache-memory", "256MiB"])
         deadline = time.monotonic() + START_SECONDS
         while not (port_file.exists() and port_file.read_text(encoding="utf-8").strip()):
             if self.process.poll() is not None or time.monotonic() > deadline:
