@@ -75,7 +75,7 @@ class Conversation {
   void Report(const Reply& reply) {
     if (options_.json) {
       console_.out << ReplyAsJson(reply).dump() << std::endl;
-    } else if (console_.err_is_terminal) {
+    } else if (options_.receipt || console_.err_is_terminal) {
       console_.err << ReceiptAsText(reply) << std::endl;
     }
   }

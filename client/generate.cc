@@ -32,7 +32,7 @@ int RunGenerate(const Options& options, Console& console) {
   if (!status.ok()) return ReportError(options, DecodeError(status), "generate", console);
   if (options.json) {
     console.out << ReplyAsJson(reply).dump() << std::endl;
-  } else if (console.err_is_terminal) {
+  } else if (options.receipt || console.err_is_terminal) {
     console.err << ReceiptAsText(reply) << std::endl;
   }
   return kExitOk;

@@ -80,6 +80,7 @@ void AddStopFlags(CLI::App& app, StopOptions& stop) {
 }
 
 void AddRequestFlags(CLI::App& app, Options& options) {
+  app.add_flag("--receipt", options.receipt, "Print the receipt without a terminal too");
   AddSamplingFlags(app, options.sampling);
   AddStopFlags(app, options.stop);
   app.add_option("--cache-salt", options.cache_salt, "Share cached prefixes only under this salt");

@@ -38,6 +38,7 @@ struct Options {
   std::string tls_ca, tls_cert, tls_key;  // file names; any of them turns TLS on
   std::optional<double> deadline_seconds;
   bool json = false;
+  bool receipt = false;  // print it without a terminal too
   std::string model;
 
   std::optional<std::string> prompt, prompt_file;
