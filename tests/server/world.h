@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "server/core/front_desk.h"
 #include "server/core/joined_reply.h"
 #include "server/core/pipeline.h"
 #include "tests/fakes/manual_clock.h"
@@ -19,6 +20,16 @@ class FakeReader : public ReplyListener {
  public:
   void OnReplyReady() override { ++num_notices; }
   int num_notices = 0;
+};
+
+class ContentsTemplate final : public text::ChatTemplate {
+ public:
+  absl::StatusOr<text::MarkedText> Render(std::span<const text::ChatMessage> messages,
+                                          const text::ChatTemplateOptions&) const override {
+    text::MarkedText::Part part{"", true};
+    for (const text::ChatMessage& message : messages) part.text += message.content;
+    return text::MarkedText{{part}};
+  }
 };
 
 // A pipeline over a scripted engine, with a written-out vocabulary and a clock that stands still.
@@ -36,16 +47,19 @@ struct World {
     std::int32_t max_model_len = 64;
     std::int64_t max_text_calls = 2;
     bool serving = true;
+    // Whose chat template writes the messages' contents one after another.
+    bool chat = false;
   };
 
   static ServedModel MakeModel(const Options& options) {
     ServedModel model;
     model.card.names = {"tiny", "alias"};
     model.tokenizer = std::make_unique<fakes::PieceTokenizer>(options.pieces, options.control);
+    if (options.chat) model.chat_template = std::make_unique<ContentsTemplate>();
     model.limits.vocabulary_size = static_cast<std::uint32_t>(options.pieces.size());
     model.limits.max_model_len = options.max_model_len;
     model.limits.block_size = 4;
-    model.limits.capacity_blocks = 1000;
+    model.limits.capacity_blocks = options.max_model_len;
     model.key_domain.block_size = 4;
     return model;
   }
@@ -67,6 +81,7 @@ struct World {
         pipeline(MakeOptions(options), MakeModel(options), authenticator, lifecycle, clock) {
     engine.Connect(pipeline);
     pipeline.Connect(engine);
+    desk.Install(pipeline);
     if (options.serving) lifecycle.MoveTo(ServerState::kServing);
   }
 
@@ -94,7 +109,8 @@ struct World {
   void RunText() { pipeline.RunPendingText(); }
 
   fakes::ManualClock clock;
-  Lifecycle lifecycle;
+  FrontDesk desk;
+  Lifecycle& lifecycle = desk.lifecycle();
   fakes::ScriptedEngine engine;
   Authenticator authenticator;
   Pipeline pipeline;

@@ -1,0 +1,65 @@
+#include "server/grpc/reply_conversion.h"
+
+#include <gtest/gtest.h>
+
+#include "server/grpc/request_conversion.h"
+#include "tests/server/world.h"
+
+namespace pagoda::server {
+namespace {
+
+TEST(ReplyConversion, AnOkEndCarriesReasonsReceiptAndWhatWasUsed) {
+  ReplyPart part;
+  part.text = "hi";
+  part.tokens = {4, 5};
+  part.end = ReplyEnd{};
+  part.end->reason = scheduler::FinishReason::kLength;
+  part.end->matched_stop = 0;
+  part.end->seed = 7;
+  part.end->max_tokens = 9;
+  part.end->receipt.block_steps = 123;
+  v1::GenerateResponse response;
+  ToGenerateResponse(part, "id", "cpu-1", response);
+  EXPECT_EQ(response.request_id(), "id");
+  EXPECT_EQ(response.deltas(0).text(), "hi");
+  EXPECT_EQ(response.deltas(0).token_ids(1), 5u);
+  const v1::Finish& finish = response.finish();
+  EXPECT_EQ(finish.choices(0).reason(), v1::FINISH_REASON_LENGTH);
+  EXPECT_TRUE(finish.choices(0).has_matched_stop());
+  EXPECT_FALSE(finish.choices(0).has_matched_stop_token());
+  EXPECT_EQ(finish.seed(), 7u);
+  EXPECT_EQ(finish.max_tokens(), 9);
+  EXPECT_EQ(finish.receipt().block_steps(), 123);
+  EXPECT_EQ(finish.receipt().numerics_id(), "cpu-1");
+}
+
+TEST(ReplyConversion, AnErrorsEndLeavesTheMessageWithoutFinish) {
+  ReplyPart part;
+  part.text = "hi";
+  part.end = ReplyEnd{};
+  part.end->status = absl::InternalError("x");
+  v1::GenerateResponse response;
+  ToGenerateResponse(part, "id", "", response);
+  EXPECT_FALSE(response.has_finish());
+  EXPECT_EQ(response.deltas_size(), 1);
+}
+
+TEST(ReplyConversion, TheModelShowsTheLimitsThatAreEnforced) {
+  const ServedModel served = World::MakeModel({});
+  const v1::Model model = ToModel(served);
+  EXPECT_EQ(model.names(0), "tiny");
+  EXPECT_EQ(model.max_model_len(), served.limits.max_model_len);
+  EXPECT_EQ(model.vocabulary_size(), served.limits.vocabulary_size);
+  EXPECT_FALSE(model.has_chat_template());
+  EXPECT_FALSE(model.has_bos_token_id());
+}
+
+TEST(ReplyConversion, BytesComeBackAsTheMessageTheyWere) {
+  v1::GetModelRequest request;
+  request.set_model("x");
+  const auto parsed = ParseMessage<v1::GetModelRequest>(SerializeMessage(request));
+  EXPECT_EQ(parsed->model(), "x");
+}
+
+}  // namespace
+}  // namespace pagoda::server

@@ -1,0 +1,90 @@
+#include "server/grpc/request_conversion.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+namespace pagoda::server {
+namespace {
+
+TEST(RequestConversion, AbsentStaysAbsentAndZeroStaysZero) {
+  v1::GenerateRequest request;
+  request.set_text("x");
+  auto input = ToCallInput(request);
+  ASSERT_TRUE(input.ok());
+  EXPECT_FALSE(input->fields.temperature.has_value());
+  EXPECT_FALSE(input->fields.seed.has_value());
+  EXPECT_FALSE(input->fields.max_tokens.has_value());
+  EXPECT_FALSE(input->cache_salt.has_value());
+  request.set_text("x");
+  request.mutable_sampling()->set_temperature(0);
+  request.mutable_sampling()->set_seed(0);
+  request.mutable_stop()->set_max_tokens(0);
+  request.mutable_options()->set_cache_salt("");
+  input = ToCallInput(request);
+  EXPECT_EQ(input->fields.temperature, 0.0f);
+  EXPECT_EQ(input->fields.seed, 0u);
+  EXPECT_EQ(input->fields.max_tokens, 0);
+  EXPECT_EQ(input->cache_salt, "");
+}
+
+TEST(RequestConversion, WhatIsNotBuiltIsRefusedByName) {
+  const auto refused = [](const std::function<void(v1::GenerateRequest&)>& change) {
+    v1::GenerateRequest request;
+    request.set_text("x");
+    change(request);
+    const absl::Status status = ToCallInput(request).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+    EXPECT_EQ(base::ReasonOf(status), reason::kNotBuilt);
+    return std::string(status.message()).substr(0, status.message().find(':'));
+  };
+  using Request = v1::GenerateRequest;
+  EXPECT_EQ(refused([](Request& r) { r.mutable_sampling()->set_n(2); }), "sampling.n");
+  EXPECT_EQ(refused([](Request& r) { r.mutable_sampling()->mutable_allowed_token_ids(); }),
+            "sampling.allowed_token_ids");
+  EXPECT_EQ(refused([](Request& r) { r.mutable_sampling()->add_bad_words("x"); }),
+            "sampling.bad_words");
+  EXPECT_EQ(refused([](Request& r) { r.mutable_stop()->set_include_stop_str_in_output(true); }),
+            "stop.include_stop_str_in_output");
+  EXPECT_EQ(refused([](Request& r) { r.mutable_output()->set_logprobs(0); }), "output.logprobs");
+  EXPECT_EQ(refused([](Request& r) { r.mutable_output()->set_prompt_logprobs(1); }),
+            "output.prompt_logprobs");
+  EXPECT_EQ(refused([](Request& r) { r.mutable_output()->set_echo(true); }), "output.echo");
+  EXPECT_EQ(refused([](Request& r) { r.mutable_output()->set_skip_special_tokens(false); }),
+            "output.skip_special_tokens");
+  EXPECT_EQ(
+      refused([](Request& r) { r.mutable_output()->set_spaces_between_special_tokens(true); }),
+      "output.spaces_between_special_tokens");
+  EXPECT_EQ(refused([](Request& r) { r.mutable_output()->add_logprob_token_ids(1); }),
+            "output.logprob_token_ids");
+  EXPECT_EQ(refused([](Request& r) { r.mutable_options()->set_adapter("x"); }), "options.adapter");
+}
+
+TEST(RequestConversion, DefaultsWrittenOutAreNotRefused) {
+  v1::GenerateRequest request;
+  request.set_text("x");
+  request.mutable_sampling()->set_n(1);
+  request.mutable_stop()->set_include_stop_str_in_output(false);
+  request.mutable_output()->set_echo(false);
+  request.mutable_output()->set_skip_special_tokens(true);
+  EXPECT_TRUE(ToCallInput(request).ok());
+}
+
+TEST(RequestConversion, AnAbsentPromptIsABadField) {
+  v1::GenerateRequest request;
+  EXPECT_EQ(base::FieldOf(ToCallInput(request).status()), "prompt");
+  v1::TokenizeRequest tokenize;
+  EXPECT_EQ(base::FieldOf(ToPromptInput(tokenize).status()), "input");
+}
+
+TEST(RequestConversion, DeadlinesMoveToTheMonotonicClock) {
+  using std::chrono::system_clock;
+  const system_clock::time_point wall{std::chrono::seconds(1'000'000)};
+  const base::Instant now = base::Instant::FromNanos(5'000);
+  EXPECT_EQ(ToInstant(wall + std::chrono::milliseconds(3), wall, now), now.PlusMillis(3));
+  EXPECT_LT(ToInstant(wall - std::chrono::seconds(1), wall, now), now);
+  EXPECT_TRUE(ToInstant(system_clock::time_point::max(), wall, now).is_never());
+}
+
+}  // namespace
+}  // namespace pagoda::server
