@@ -22,8 +22,9 @@
 namespace pagoda::server {
 namespace {
 
-// What of the mailbox a request may fill: itself, one cancel, and a pause and a resume that cross.
-constexpr std::int32_t kMessagesPerRequest = 4;
+// What of the mailbox a request may fill between two reads: itself, one cancel, and pauses and
+// resumes that cross and are put right.
+constexpr std::int32_t kMessagesPerRequest = 8;
 constexpr std::int32_t kControlMessages = 64;
 constexpr double kNanosPerSecond = 1e9;
 
