@@ -30,7 +30,7 @@ class Tokenizer {
   // kPlain: control tokens in the text are ordinary characters. kControl: they become their ids.
   enum class Specials : std::uint8_t { kPlain, kControl };
   // Requires: valid UTF-8 (InvalidArgument names the offset of the first bad byte). Time is linear
-  // in the length.
+  // in the length of text, and n log n in the length of its longest piece that cannot be split.
   virtual absl::StatusOr<std::vector<base::TokenId>> Encode(std::string_view text,
                                                             Specials specials) const = 0;
   // A template's own parts may hold control tokens, input parts never; neighbouring parts are split

@@ -35,10 +35,10 @@ struct PipelineOptions {
 };
 
 // The way of a request through the server, the same for every door: check, permit, prepare on a
-// text worker, engine, text again, reply. Knows neither gRPC nor HTTP. See server/README.md for the
-// drawing. Owner: main, which connects and starts the engine after making this and stops it before
-// destroying this. Threads: Start, PostTextCall from any (doors); OutputSink's methods on the
-// engine thread; Check... from the monitor.
+// text worker, engine, text again, reply. Knows neither gRPC nor HTTP. See docs/architecture.md
+// for the drawing. Owner: main, which connects and starts the engine after making this and stops it
+// before destroying this. Threads: Start, PostTextCall from any (doors); OutputSink's methods on
+// the engine thread; Check... from the monitor.
 class Pipeline final : public engine::OutputSink, private StreamOwner, private StreamRunner {
  public:
   Pipeline(PipelineOptions options, ServedModel model, const Authenticator& authenticator,
