@@ -17,8 +17,7 @@
 
 namespace pagoda::scheduler {
 
-// What the loaded model and this server allow; the one source for validation, GetModel and the docs
-// test.
+// What the loaded model and this server allow; the one source for validation and GetModel.
 struct ModelLimits {
   std::uint32_t vocabulary_size = 0;
   std::int32_t max_model_len = 0;  // tokens: prompt and reply together
