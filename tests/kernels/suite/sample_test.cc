@@ -120,7 +120,7 @@ SampleRow RandomParameters(std::span<const float> logits, std::mt19937& random) 
   row.min_p = kMinP[random() % 4];
   row.seed = (std::uint64_t{random()} << 32) | random();
   row.position = static_cast<std::uint32_t>(random());
-  row.choice = random() % 3;
+  row.choice = static_cast<std::uint32_t>(random()) % 3;
   return row;
 }
 
