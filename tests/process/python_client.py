@@ -47,7 +47,7 @@ class Server:
         while not (port_file.exists() and port_file.read_text(encoding="utf-8").strip()):
             if self.process.poll() is not None or time.monotonic() > deadline:
                 raise SystemExit("python_client: the server did not start")
-            time.sleep(0.05)
+            time.sleep(0.05)  # a pause between looks, not a wait for time: the loop ends on the file, the exit or the deadline
         self.target = f"127.0.0.1:{port_file.read_text(encoding='utf-8').strip()}"
 
     def drain(self):
