@@ -6,15 +6,16 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/byte_size.h"
 #include "base/runtime/log.h"
+#include "base/runtime/machine_memory.h"
 #include "base/status_macros.h"
 #include "engine/model_executor.h"
 #include "formats/gguf.h"
+#include "model/kv_memory.h"
 #include "model/memory_plan.h"
 #include "model/model.h"
 #include "scheduler/scheduler.h"
-#include "server/config/byte_size.h"
-#include "server/config/machine_memory.h"
 #include "server/core/served_model.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
@@ -92,7 +93,7 @@ void LogModel(const ServerConfig& config, const model::ModelInfo& info,
               const model::MemoryPlan& plan) {
   base::LogInfo(absl::StrCat("model ", config.served_model_name.front(), ": ", info.architecture,
                              ", ", info.num_parameters, " parameters, ", info.weight_format, ", ",
-                             FormatBytes(info.weight_bytes), " packed"));
+                             base::FormatBytes(info.weight_bytes), " packed"));
   base::LogInfo(absl::StrCat("numerics ", info.numerics_id, "; activations ", info.activation_dtype,
                              ", KV ", info.kv_cache_dtype, ", ", plan.kv_bytes_per_token,
                              " bytes per token"));
@@ -144,13 +145,14 @@ absl::StatusOr<std::unique_ptr<ServerStack>> ServerStack::Load(const ServerConfi
       model::PlanMemory(info.kv_geometry, info.weight_bytes, max_model_len);
   LogModel(config, info, plan);
 
-  PAGODA_ASSIGN_OR_RETURN(const std::int64_t available, AvailableMemory());
-  PAGODA_ASSIGN_OR_RETURN(const KvMemoryAnswer memory,
-                          ChooseKvMemory({.asked_bytes = config.kv_cache_bytes,
-                                          .available_bytes = available,
-                                          .bytes_per_block = plan.kv_bytes_per_block,
-                                          .blocks_per_full_request = plan.BlocksPerFullRequest(),
-                                          .max_num_seqs = config.max_num_seqs}));
+  PAGODA_ASSIGN_OR_RETURN(const std::int64_t available, base::AvailableMemory());
+  PAGODA_ASSIGN_OR_RETURN(
+      const model::KvMemoryAnswer memory,
+      model::ChooseKvMemory({.asked_bytes = config.kv_cache_bytes,
+                             .available_bytes = available,
+                             .bytes_per_block = plan.kv_bytes_per_block,
+                             .blocks_per_full_request = plan.BlocksPerFullRequest(),
+                             .max_num_seqs = config.max_num_seqs}));
   base::LogInfo(memory.explanation);
   PAGODA_RETURN_IF_ERROR(model->AllocateKv(memory.num_blocks));
 

@@ -5,9 +5,9 @@
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
+#include "base/byte_size.h"
 #include "base/status_macros.h"
 #include "base/strings.h"
-#include "server/config/byte_size.h"
 
 namespace pagoda::server {
 namespace {
@@ -72,13 +72,13 @@ absl::Status CheckExposure(const ServerConfig& config) {
 
 absl::Status CheckSizes(ServerConfig& config) {
   if (config.kv_cache_memory != "auto") {
-    const auto bytes = ParseByteSize(config.kv_cache_memory);
+    const auto bytes = base::ParseByteSize(config.kv_cache_memory);
     if (!bytes.ok()) {
       return Refuse(absl::StrCat("--kv-cache-memory: ", bytes.status().message(), ", or auto"));
     }
     config.kv_cache_bytes = *bytes;
   }
-  const auto request = ParseByteSize(config.max_request_size);
+  const auto request = base::ParseByteSize(config.max_request_size);
   if (!request.ok())
     return Refuse(absl::StrCat("--max-request-size: ", request.status().message()));
   constexpr std::int64_t kLeast = 1 << 10;

@@ -6,11 +6,7 @@
 
 #include "absl/status/statusor.h"
 
-namespace pagoda::server {
-
-// Memory that this process can still take, in bytes: the machine's, cut to what its control group
-// allows. `root` stands before /proc and /sys; empty but in tests.
-absl::StatusOr<std::int64_t> AvailableMemory(const std::string& root = "");
+namespace pagoda::model {
 
 // What decides the size of the KV pool.
 struct KvMemoryQuestion {
@@ -33,4 +29,4 @@ inline constexpr double kAutoShare = 0.5;
 // ResourceExhausted, with all numbers and what to do, when not one full-length request fits.
 absl::StatusOr<KvMemoryAnswer> ChooseKvMemory(const KvMemoryQuestion& question);
 
-}  // namespace pagoda::server
+}  // namespace pagoda::model

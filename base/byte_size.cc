@@ -1,4 +1,4 @@
-#include "server/config/byte_size.h"
+#include "base/byte_size.h"
 
 #include <array>
 #include <charconv>
@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/strings.h"
 
-namespace pagoda::server {
+namespace pagoda::base {
 namespace {
 
 // Above this a double no longer holds every byte count.
@@ -43,8 +43,8 @@ absl::StatusOr<std::int64_t> ParseByteSize(std::string_view text) {
     if (!(bytes >= 0.0 && bytes <= kMaxBytes)) break;
     return static_cast<std::int64_t>(std::floor(bytes));
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "'", base::ToAbsl(text), "' is no size; write a number and a unit, as 512MiB or 2G"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", ToAbsl(text), "' is no size; write a number and a unit, as 512MiB or 2G"));
 }
 
 std::string FormatBytes(std::int64_t bytes) {
@@ -60,4 +60,4 @@ std::string FormatBytes(std::int64_t bytes) {
   return text.data();
 }
 
-}  // namespace pagoda::server
+}  // namespace pagoda::base

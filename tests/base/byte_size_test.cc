@@ -1,8 +1,8 @@
-#include "server/config/byte_size.h"
+#include "base/byte_size.h"
 
 #include <gtest/gtest.h>
 
-namespace pagoda::server {
+namespace pagoda::base {
 namespace {
 
 TEST(ByteSize, ReadsNumbersWithUnits) {
@@ -26,4 +26,4 @@ TEST(ByteSize, PrintsOneUnit) {
 }
 
 }  // namespace
-}  // namespace pagoda::server
+}  // namespace pagoda::base

@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 
-namespace pagoda::server {
+namespace pagoda::base {
 
 // "1073741824", "1.5GiB", "512M": a number and an optional unit. K, M, G, T and KiB ... are powers
 // of 1,024, KB ... of 1,000. InvalidArgument says what was read.
@@ -15,4 +15,4 @@ absl::StatusOr<std::int64_t> ParseByteSize(std::string_view text);
 // "1.5 GiB".
 std::string FormatBytes(std::int64_t bytes);
 
-}  // namespace pagoda::server
+}  // namespace pagoda::base
