@@ -11,6 +11,7 @@
 #include "kernels/reference/reference_ops.h"
 #include "model/forward_pass.h"
 #include "model/kv_storage.h"
+#include "model/load_plan.h"
 #include "model/model.h"
 #include "model/weights.h"
 
@@ -34,34 +35,6 @@ absl::StatusOr<std::unique_ptr<kernels::Ops>> MakeOps(const ModelOptions& option
        .instruction_class = std::nullopt});
 }
 
-absl::StatusOr<kernels::ActivationType> ParseActivation(const std::string& name) {
-  // auto is int8: weights that are not quantized run with f32 whatever was wanted.
-  if (name == "auto" || name == "int8") return kernels::ActivationType::kInt8;
-  if (name == "f32") return kernels::ActivationType::kF32;
-  if (name == "bf16") {
-    return absl::UnimplementedError("activation dtype 'bf16' is not built; built are f32 and int8");
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat("activation dtype '", name, "'; expected auto, f32 or int8"));
-}
-
-absl::StatusOr<base::KvType> ParseKvType(const std::string& name) {
-  if (name == "auto" || name == "bf16") return base::KvType::kBf16;
-  if (name == "f32") return base::KvType::kF32;
-  return absl::InvalidArgumentError(
-      absl::StrCat("KV cache dtype '", name, "'; expected auto, bf16 or f32"));
-}
-
-absl::StatusOr<std::int32_t> MaxModelLen(const ModelOptions& options, const Config& config) {
-  if (options.max_model_len == 0) return config.context_length;
-  if (options.max_model_len >= 1 && options.max_model_len <= config.context_length) {
-    return options.max_model_len;
-  }
-  return absl::InvalidArgumentError(absl::StrCat("maximum model length ", options.max_model_len,
-                                                 "; the model was made for 1 to ",
-                                                 config.context_length));
-}
-
 absl::Status CheckLimits(const ModelOptions& options) {
   if (options.max_num_batched_tokens >= 1 && options.max_num_seqs >= 1) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("a step of ", options.max_num_batched_tokens,
@@ -80,7 +53,7 @@ class LlamaModel final : public Model {
         config_(std::move(config)),
         options_(options) {}
 
-  absl::Status Initialize();
+  absl::Status Initialize(const LoadPlan& plan);
 
   const ModelInfo& info() const override { return info_; }
 
@@ -127,7 +100,7 @@ class LlamaModel final : public Model {
     PAGODA_CHECK_MSG(done.ok(), std::string(done.message()));
   }
 
-  void FillInfo(const WeightPlan& plan, kernels::ActivationType activation, base::KvType kv_type);
+  void FillInfo(const LoadPlan& plan);
 
   const std::unique_ptr<formats::GgufFile> file_;
   const std::unique_ptr<kernels::Ops> ops_;
@@ -139,47 +112,32 @@ class LlamaModel final : public Model {
   KvStorage kv_;
 };
 
-absl::Status LlamaModel::Initialize() {
+absl::Status LlamaModel::Initialize(const LoadPlan& plan) {
   PAGODA_RETURN_IF_ERROR(CheckLimits(options_));
-  PAGODA_ASSIGN_OR_RETURN(const auto activation, ParseActivation(options_.activation_dtype));
-  PAGODA_ASSIGN_OR_RETURN(const base::KvType kv_type, ParseKvType(options_.kv_cache_dtype));
-  PAGODA_ASSIGN_OR_RETURN(const std::int32_t max_model_len, MaxModelLen(options_, config_));
-  PAGODA_ASSIGN_OR_RETURN(
-      const WeightPlan plan,
-      PlanWeights(*file_, config_,
-                  {.layout = ops_->capabilities().pack_layout, .activation = activation}));
-  if (options_.activation_dtype == "int8" && !plan.has_quantized) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("activation dtype 'int8' needs quantized weights; "
-                     "these are ",
-                     plan.weight_format));
-  }
-  FillInfo(plan, activation, kv_type);
+  FillInfo(plan);
   PAGODA_RETURN_IF_ERROR(kernels::CheckGeometry(ops_->capabilities(), info_.kv_geometry));
-  PAGODA_ASSIGN_OR_RETURN(weights_, LoadWeights(plan, *ops_, activation));
+  PAGODA_ASSIGN_OR_RETURN(weights_, LoadWeights(plan.weights, *ops_, plan.activation));
   PAGODA_ASSIGN_OR_RETURN(pass_, ForwardPass::Create(config_, weights_, *ops_,
                                                      {.max_tokens = options_.max_num_batched_tokens,
                                                       .max_sequences = options_.max_num_seqs,
                                                       .max_logit_rows = options_.max_num_seqs,
-                                                      .max_positions = max_model_len}));
+                                                      .max_positions = plan.memory.max_model_len}));
   return absl::OkStatus();
 }
 
-void LlamaModel::FillInfo(const WeightPlan& plan, kernels::ActivationType activation,
-                          base::KvType kv_type) {
-  const auto effective = plan.has_quantized ? activation : kernels::ActivationType::kF32;
+void LlamaModel::FillInfo(const LoadPlan& plan) {
   info_.architecture = "llama";
   info_.name = config_.name;
-  info_.weight_format = plan.weight_format;
-  info_.activation_dtype = kernels::Name(effective);
-  info_.kv_cache_dtype = base::Name(kv_type);
+  info_.weight_format = plan.weights.weight_format;
+  info_.activation_dtype = plan.activation_dtype;
+  info_.kv_cache_dtype = base::Name(plan.kv_geometry.groups.front().type);
   info_.numerics_id = absl::StrCat(ops_->capabilities().numerics_id, "/", info_.activation_dtype);
   info_.digest = ModelDigest(*file_, config_);
-  info_.num_parameters = plan.num_parameters;
-  info_.weight_bytes = plan.packed_bytes + plan.mapped_bytes;
+  info_.num_parameters = plan.weights.num_parameters;
+  info_.weight_bytes = plan.memory.weight_bytes;
   info_.context_length = config_.context_length;
   info_.vocabulary_size = config_.vocabulary_size;
-  info_.kv_geometry = {.groups = {config_.KvGroupFor(kv_type)}, .block_size = options_.block_size};
+  info_.kv_geometry = plan.kv_geometry;
 }
 
 }  // namespace
@@ -188,10 +146,15 @@ absl::StatusOr<std::unique_ptr<Model>> Model::Load(const std::string& path,
                                                    const ModelOptions& options) {
   PAGODA_ASSIGN_OR_RETURN(std::unique_ptr<kernels::Ops> ops, MakeOps(options));
   PAGODA_ASSIGN_OR_RETURN(std::unique_ptr<formats::GgufFile> file, formats::GgufFile::Open(path));
-  PAGODA_ASSIGN_OR_RETURN(Config config, ReadConfig(*file));
-  auto model =
-      std::make_unique<LlamaModel>(std::move(file), std::move(ops), std::move(config), options);
-  PAGODA_RETURN_IF_ERROR(model->Initialize());
+  PAGODA_ASSIGN_OR_RETURN(const LoadPlan plan,
+                          PlanLoad(*file,
+                                   {.activation_dtype = options.activation_dtype,
+                                    .kv_cache_dtype = options.kv_cache_dtype,
+                                    .block_size = options.block_size,
+                                    .max_model_len = options.max_model_len},
+                                   ops->capabilities().pack_layout));
+  auto model = std::make_unique<LlamaModel>(std::move(file), std::move(ops), plan.config, options);
+  PAGODA_RETURN_IF_ERROR(model->Initialize(plan));
   return model;
 }
 

@@ -1,0 +1,65 @@
+#include "model/load_plan.h"
+
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace pagoda::model {
+namespace {
+
+absl::StatusOr<kernels::ActivationType> ParseActivation(const std::string& name) {
+  // auto is int8: weights that are not quantized run with f32 whatever was wanted.
+  if (name == "auto" || name == "int8") return kernels::ActivationType::kInt8;
+  if (name == "f32") return kernels::ActivationType::kF32;
+  if (name == "bf16") {
+    return absl::UnimplementedError("activation dtype 'bf16' is not built; built are f32 and int8");
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("activation dtype '", name, "'; expected auto, f32 or int8"));
+}
+
+absl::StatusOr<base::KvType> ParseKvType(const std::string& name) {
+  if (name == "auto" || name == "bf16") return base::KvType::kBf16;
+  if (name == "f32") return base::KvType::kF32;
+  return absl::InvalidArgumentError(
+      absl::StrCat("KV cache dtype '", name, "'; expected auto, bf16 or f32"));
+}
+
+absl::StatusOr<std::int32_t> MaxModelLen(const LoadOptions& options, const Config& config) {
+  if (options.max_model_len == 0) return config.context_length;
+  if (options.max_model_len >= 1 && options.max_model_len <= config.context_length) {
+    return options.max_model_len;
+  }
+  return absl::InvalidArgumentError(absl::StrCat("maximum model length ", options.max_model_len,
+                                                 "; the model was made for 1 to ",
+                                                 config.context_length));
+}
+
+}  // namespace
+
+absl::StatusOr<LoadPlan> PlanLoad(const formats::GgufFile& file, const LoadOptions& options,
+                                  kernels::PackLayout layout) {
+  LoadPlan plan;
+  PAGODA_ASSIGN_OR_RETURN(plan.config, ReadConfig(file));
+  PAGODA_ASSIGN_OR_RETURN(plan.activation, ParseActivation(options.activation_dtype));
+  PAGODA_ASSIGN_OR_RETURN(const base::KvType kv_type, ParseKvType(options.kv_cache_dtype));
+  PAGODA_ASSIGN_OR_RETURN(const std::int32_t max_model_len, MaxModelLen(options, plan.config));
+  PAGODA_ASSIGN_OR_RETURN(
+      plan.weights,
+      PlanWeights(file, plan.config, {.layout = layout, .activation = plan.activation}));
+  if (options.activation_dtype == "int8" && !plan.weights.has_quantized) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "activation dtype 'int8' needs quantized weights; these are ", plan.weights.weight_format));
+  }
+  plan.activation_dtype =
+      kernels::Name(plan.weights.has_quantized ? plan.activation : kernels::ActivationType::kF32);
+  plan.kv_geometry = {.groups = {plan.config.KvGroupFor(kv_type)},
+                      .block_size = options.block_size};
+  plan.memory = PlanMemory(plan.kv_geometry, plan.weights.packed_bytes + plan.weights.mapped_bytes,
+                           max_model_len);
+  return plan;
+}
+
+}  // namespace pagoda::model
