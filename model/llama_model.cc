@@ -42,13 +42,13 @@ absl::Status CheckLimits(const ModelOptions& options) {
                                                  " sequences; expected at least 1"));
 }
 
-// A Llama model from a GGUF file. Members stand in the order in which they refer to each other:
+// A model of the Llama family. Members stand in the order in which they refer to each other:
 // later ones point into earlier ones.
 class LlamaModel final : public Model {
  public:
-  LlamaModel(std::unique_ptr<formats::GgufFile> file, std::unique_ptr<kernels::Ops> ops,
+  LlamaModel(std::unique_ptr<Checkpoint> checkpoint, std::unique_ptr<kernels::Ops> ops,
              Config config, const ModelOptions& options)
-      : file_(std::move(file)),
+      : checkpoint_(std::move(checkpoint)),
         ops_(std::move(ops)),
         config_(std::move(config)),
         options_(options) {}
@@ -102,7 +102,7 @@ class LlamaModel final : public Model {
 
   void FillInfo(const LoadPlan& plan);
 
-  const std::unique_ptr<formats::GgufFile> file_;
+  const std::unique_ptr<Checkpoint> checkpoint_;
   const std::unique_ptr<kernels::Ops> ops_;
   const Config config_;
   const ModelOptions options_;
@@ -132,7 +132,7 @@ void LlamaModel::FillInfo(const LoadPlan& plan) {
   info_.activation_dtype = plan.activation_dtype;
   info_.kv_cache_dtype = base::Name(plan.kv_geometry.groups.front().type);
   info_.numerics_id = absl::StrCat(ops_->capabilities().numerics_id, "/", info_.activation_dtype);
-  info_.digest = ModelDigest(*file_, config_);
+  info_.digest = ModelDigest(*checkpoint_, config_);
   info_.num_parameters = plan.weights.num_parameters;
   info_.weight_bytes = plan.memory.weight_bytes;
   info_.context_length = config_.context_length;
@@ -145,15 +145,16 @@ void LlamaModel::FillInfo(const LoadPlan& plan) {
 absl::StatusOr<std::unique_ptr<Model>> Model::Load(const std::string& path,
                                                    const ModelOptions& options) {
   PAGODA_ASSIGN_OR_RETURN(std::unique_ptr<kernels::Ops> ops, MakeOps(options));
-  PAGODA_ASSIGN_OR_RETURN(std::unique_ptr<formats::GgufFile> file, formats::GgufFile::Open(path));
+  PAGODA_ASSIGN_OR_RETURN(std::unique_ptr<Checkpoint> checkpoint, Checkpoint::Open(path));
   PAGODA_ASSIGN_OR_RETURN(const LoadPlan plan,
-                          PlanLoad(*file,
+                          PlanLoad(*checkpoint,
                                    {.activation_dtype = options.activation_dtype,
                                     .kv_cache_dtype = options.kv_cache_dtype,
                                     .block_size = options.block_size,
                                     .max_model_len = options.max_model_len},
                                    ops->capabilities().pack_layout));
-  auto model = std::make_unique<LlamaModel>(std::move(file), std::move(ops), plan.config, options);
+  auto model =
+      std::make_unique<LlamaModel>(std::move(checkpoint), std::move(ops), plan.config, options);
   PAGODA_RETURN_IF_ERROR(model->Initialize(plan));
   return model;
 }

@@ -39,16 +39,15 @@ absl::StatusOr<std::int32_t> MaxModelLen(const LoadOptions& options, const Confi
 
 }  // namespace
 
-absl::StatusOr<LoadPlan> PlanLoad(const formats::GgufFile& file, const LoadOptions& options,
+absl::StatusOr<LoadPlan> PlanLoad(const Checkpoint& checkpoint, const LoadOptions& options,
                                   kernels::PackLayout layout) {
   LoadPlan plan;
-  PAGODA_ASSIGN_OR_RETURN(plan.config, ReadConfig(file));
+  plan.config = checkpoint.config();
   PAGODA_ASSIGN_OR_RETURN(plan.activation, ParseActivation(options.activation_dtype));
   PAGODA_ASSIGN_OR_RETURN(const base::KvType kv_type, ParseKvType(options.kv_cache_dtype));
   PAGODA_ASSIGN_OR_RETURN(const std::int32_t max_model_len, MaxModelLen(options, plan.config));
   PAGODA_ASSIGN_OR_RETURN(
-      plan.weights,
-      PlanWeights(file, plan.config, {.layout = layout, .activation = plan.activation}));
+      plan.weights, PlanWeights(checkpoint, {.layout = layout, .activation = plan.activation}));
   if (options.activation_dtype == "int8" && !plan.weights.has_quantized) {
     return absl::InvalidArgumentError(absl::StrCat(
         "activation dtype 'int8' needs quantized weights; these are ", plan.weights.weight_format));

@@ -5,9 +5,8 @@
 
 #include "absl/status/statusor.h"
 #include "base/kv_geometry.h"
-#include "formats/gguf.h"
 #include "kernels/kernels_pack.h"
-#include "model/config.h"
+#include "model/checkpoint.h"
 #include "model/memory_plan.h"
 #include "model/weight_plan.h"
 
@@ -22,7 +21,8 @@ struct LoadOptions {
 };
 
 // Everything about loading a file but the copying. The loader carries it out and a planner prints
-// it, so that both come to the same bytes. Tensors belong to the file.
+// it, so that both come to the same bytes. Tensors belong to the
+// checkpoint.
 struct LoadPlan {
   Config config;
   WeightPlan weights;
@@ -32,9 +32,9 @@ struct LoadPlan {
   MemoryPlan memory;
 };
 
-// Pure. `layout` is the backend's. Errors: those of ReadConfig and PlanWeights; InvalidArgument for
+// Pure. `layout` is the backend's. Errors: those of PlanWeights; InvalidArgument for
 // a choice that the model does not allow, Unimplemented for one that is not built.
-absl::StatusOr<LoadPlan> PlanLoad(const formats::GgufFile& file, const LoadOptions& options,
+absl::StatusOr<LoadPlan> PlanLoad(const Checkpoint& checkpoint, const LoadOptions& options,
                                   kernels::PackLayout layout);
 
 }  // namespace pagoda::model

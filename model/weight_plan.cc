@@ -16,34 +16,27 @@
 #include "base/bits.h"
 #include "base/status_macros.h"
 #include "base/strings.h"
-#include "formats/gguf_types.h"
 
 namespace pagoda::model {
 namespace {
 
 using base::ToAbsl;
-using formats::GgufTensor;
 using kernels::ElementType;
 using kernels::WeightRole;
 
 constexpr std::int64_t kWeightAlignment = 64;
 
-// A matrix [outputs, inputs]; in the file the inputs are the fastest dimension.
+// A matrix [outputs, inputs].
 struct Wanted {
   std::string name;
   std::int64_t num_outputs = 0;
   std::int64_t num_inputs = 0;
 };
 
-std::string TypeName(std::uint32_t number) {
-  const auto type = formats::FindGgufType(number);
-  return type.has_value() ? std::string(type->name) : absl::StrCat("number ", number);
-}
-
 class Planner {
  public:
-  Planner(const formats::GgufFile& file, const Config& config, kernels::PackTarget target)
-      : file_(file), config_(config), target_(target) {}
+  Planner(const Checkpoint& checkpoint, kernels::PackTarget target)
+      : checkpoint_(checkpoint), config_(checkpoint.config()), target_(target) {}
 
   absl::StatusOr<WeightPlan> Run() {
     PAGODA_RETURN_IF_ERROR(PlaceEmbedding());
@@ -53,7 +46,7 @@ class Planner {
     }
     PAGODA_ASSIGN_OR_RETURN(plan_.output_norm, Vector("output_norm.weight", config_.hidden_size));
     PAGODA_RETURN_IF_ERROR(PlaceHead());
-    if (file_.FindTensor("rope_freqs.weight") != nullptr) {
+    if (checkpoint_.Find("rope_freqs.weight") != nullptr) {
       PAGODA_ASSIGN_OR_RETURN(plan_.rope_factors,
                               Vector("rope_freqs.weight", config_.rotary_size / 2));
     }
@@ -69,7 +62,7 @@ class Planner {
   }
 
   absl::Status PlaceHead() {
-    plan_.is_tied = file_.FindTensor("output.weight") == nullptr;
+    plan_.is_tied = checkpoint_.Find("output.weight") == nullptr;
     const Wanted wanted{plan_.is_tied ? "token_embd.weight" : "output.weight",
                         config_.num_vocabulary_rows, config_.hidden_size};
     return Place({&wanted, 1}, WeightRole::kLmHead, plan_.lm_head);
@@ -98,18 +91,18 @@ class Planner {
     return Place({&down, 1}, WeightRole::kDown, layer.down);
   }
 
-  // The tensor of this name, once; its shape is as given, fastest dimension first.
-  absl::StatusOr<const GgufTensor*> Claim(const std::string& name,
-                                          const std::vector<std::uint64_t>& shape) {
-    const GgufTensor* const tensor = file_.FindTensor(name);
+  // The tensor of this name, once; its shape is as given.
+  absl::StatusOr<const StoredTensor*> Claim(const std::string& name,
+                                            const std::vector<std::uint64_t>& shape) {
+    const StoredTensor* const tensor = checkpoint_.Find(name);
     if (tensor == nullptr) {
       return absl::InvalidArgumentError(
-          absl::StrCat(file_.path(), ": tensor '", name, "' is missing"));
+          absl::StrCat(checkpoint_.path(), ": tensor '", name, "' is missing"));
     }
     if (tensor->shape != shape) {
       return absl::InvalidArgumentError(absl::StrCat(
-          file_.path(), ": tensor '", name, "' has shape [", absl::StrJoin(tensor->shape, ", "),
-          "]; expected [", absl::StrJoin(shape, ", "), "]"));
+          checkpoint_.path(), ": tensor '", name, "' has shape [",
+          absl::StrJoin(tensor->shape, ", "), "]; expected [", absl::StrJoin(shape, ", "), "]"));
     }
     if (claimed_.insert(name).second) {
       std::int64_t values = 1;
@@ -120,21 +113,21 @@ class Planner {
   }
 
   // A list of plain floats: norms and rope factors are read as they are, never quantized.
-  absl::StatusOr<const GgufTensor*> Vector(const std::string& name, std::int64_t size) {
-    PAGODA_ASSIGN_OR_RETURN(const GgufTensor* const tensor,
+  absl::StatusOr<const StoredTensor*> Vector(const std::string& name, std::int64_t size) {
+    PAGODA_ASSIGN_OR_RETURN(const StoredTensor* const tensor,
                             Claim(name, {static_cast<std::uint64_t>(size)}));
     PAGODA_ASSIGN_OR_RETURN(const ElementType type, ElementTypeOf(*tensor));
     if (!kernels::IsQuantized(type)) return tensor;
-    return absl::InvalidArgumentError(absl::StrCat(file_.path(), ": tensor '", name, "' is ",
+    return absl::InvalidArgumentError(absl::StrCat(checkpoint_.path(), ": tensor '", name, "' is ",
                                                    kernels::Name(type), "; expected floats"));
   }
 
   absl::Status Place(std::span<const Wanted> wanted, WeightRole role, PlannedWeight& weight) {
     std::vector<kernels::PartShape> shapes;
     for (const Wanted& part : wanted) {
-      PAGODA_ASSIGN_OR_RETURN(const GgufTensor* const tensor,
-                              Claim(part.name, {static_cast<std::uint64_t>(part.num_inputs),
-                                                static_cast<std::uint64_t>(part.num_outputs)}));
+      PAGODA_ASSIGN_OR_RETURN(const StoredTensor* const tensor,
+                              Claim(part.name, {static_cast<std::uint64_t>(part.num_outputs),
+                                                static_cast<std::uint64_t>(part.num_inputs)}));
       PAGODA_ASSIGN_OR_RETURN(const ElementType type, ElementTypeOf(*tensor));
       weight.parts.push_back(tensor);
       shapes.push_back({type, part.num_outputs, part.num_inputs});
@@ -145,7 +138,7 @@ class Planner {
     auto plan = kernels::PlanPack(shapes, role, kernels::Shard{}, target_);
     if (!plan.ok()) {
       return absl::Status(plan.status().code(),
-                          absl::StrCat(file_.path(), ": tensor '", wanted.front().name,
+                          absl::StrCat(checkpoint_.path(), ": tensor '", wanted.front().name,
                                        "': ", plan.status().message()));
     }
     weight.plan = *std::move(plan);
@@ -160,10 +153,10 @@ class Planner {
   }
 
   absl::Status RefuseStrays() const {
-    for (const GgufTensor& tensor : file_.tensors()) {
+    for (const StoredTensor& tensor : checkpoint_.tensors()) {
       if (claimed_.contains(std::string(tensor.name))) continue;
       return absl::UnimplementedError(
-          absl::StrCat(file_.path(), ": tensor '", ToAbsl(tensor.name),
+          absl::StrCat(checkpoint_.path(), ": tensor '", ToAbsl(tensor.name),
                        "' is not part of a Llama model as built; leaving it out would change the "
                        "mathematics"));
     }
@@ -177,7 +170,7 @@ class Planner {
     plan_.weight_format = kernels::Name(most->first);
   }
 
-  const formats::GgufFile& file_;
+  const Checkpoint& checkpoint_;
   const Config& config_;
   const kernels::PackTarget target_;
   WeightPlan plan_;
@@ -187,29 +180,8 @@ class Planner {
 
 }  // namespace
 
-absl::StatusOr<ElementType> ElementTypeOf(const GgufTensor& tensor) {
-  switch (static_cast<formats::GgufType>(tensor.type)) {
-    case formats::GgufType::kF32:
-      return ElementType::kF32;
-    case formats::GgufType::kF16:
-      return ElementType::kF16;
-    case formats::GgufType::kBf16:
-      return ElementType::kBf16;
-    case formats::GgufType::kQ4_0:
-      return ElementType::kQ4_0;
-    case formats::GgufType::kQ4_1:
-      return ElementType::kQ4_1;
-    case formats::GgufType::kQ8_0:
-      return ElementType::kQ8_0;
-  }
-  return absl::UnimplementedError(
-      absl::StrCat("tensor '", ToAbsl(tensor.name), "' is of type ", TypeName(tensor.type),
-                   ", which is not built; built are F32, F16, BF16, Q4_0, Q4_1 and Q8_0"));
-}
-
-absl::StatusOr<WeightPlan> PlanWeights(const formats::GgufFile& file, const Config& config,
-                                       kernels::PackTarget target) {
-  return Planner(file, config, target).Run();
+absl::StatusOr<WeightPlan> PlanWeights(const Checkpoint& checkpoint, kernels::PackTarget target) {
+  return Planner(checkpoint, target).Run();
 }
 
 }  // namespace pagoda::model

@@ -5,16 +5,16 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "formats/gguf.h"
 #include "kernels/kernels_pack.h"
-#include "model/config.h"
+#include "model/checkpoint.h"
 
 namespace pagoda::model {
 
-// One packed weight: its source tensors and where it will lie. Tensors belong to the file.
+// One packed weight: its source tensors and where it will lie. Tensors belong to the
+// checkpoint.
 struct PlannedWeight {
   kernels::PackPlan plan;
-  std::vector<const formats::GgufTensor*> parts;
+  std::vector<const StoredTensor*> parts;
   std::int64_t byte_offset = 0;  // in the memory of all weights; meaningless when used in place
 
   // The file's own bytes are already the packed form and are used where they lie.
@@ -22,8 +22,8 @@ struct PlannedWeight {
 };
 
 struct PlannedLayer {
-  const formats::GgufTensor* attention_norm = nullptr;
-  const formats::GgufTensor* feed_forward_norm = nullptr;
+  const StoredTensor* attention_norm = nullptr;
+  const StoredTensor* feed_forward_norm = nullptr;
   PlannedWeight qkv, attention_output, gate_up, down;
 };
 
@@ -32,8 +32,8 @@ struct PlannedLayer {
 struct WeightPlan {
   PlannedWeight embedding;
   std::vector<PlannedLayer> layers;
-  const formats::GgufTensor* output_norm = nullptr;
-  const formats::GgufTensor* rope_factors = nullptr;  // null: the file has none
+  const StoredTensor* output_norm = nullptr;
+  const StoredTensor* rope_factors = nullptr;  // null: the file has none
   PlannedWeight lm_head;
   bool is_tied = false;             // the head is the embedding, because the file has no other
   std::int64_t packed_bytes = 0;    // to allocate
@@ -43,13 +43,9 @@ struct WeightPlan {
   bool has_quantized = false;       // any matrix of the layers or the head
 };
 
-// The element type of a tensor, or Unimplemented with the tensor's name and type.
-absl::StatusOr<kernels::ElementType> ElementTypeOf(const formats::GgufTensor& tensor);
-
 // Pure; needs no kernel. Closed world: every tensor of the model is there once with the shape that
 // the configuration asks for, and the file has no other. Errors: InvalidArgument naming the tensor,
 // what it has and what is expected.
-absl::StatusOr<WeightPlan> PlanWeights(const formats::GgufFile& file, const Config& config,
-                                       kernels::PackTarget target);
+absl::StatusOr<WeightPlan> PlanWeights(const Checkpoint& checkpoint, kernels::PackTarget target);
 
 }  // namespace pagoda::model

@@ -14,18 +14,17 @@
 namespace pagoda::model {
 namespace {
 
-using formats::GgufTensor;
 using kernels::ElementType;
 using kernels::TensorView;
 
 // Requires: the type was found to be built when the tensor was planned.
-ElementType TypeOf(const GgufTensor& tensor) {
+ElementType TypeOf(const StoredTensor& tensor) {
   const auto type = ElementTypeOf(tensor);
   PAGODA_CHECK(type.ok());
   return *type;
 }
 
-absl::StatusOr<std::vector<float>> Widened(const GgufTensor* tensor) {
+absl::StatusOr<std::vector<float>> Widened(const StoredTensor* tensor) {
   std::vector<float> values(tensor->shape[0]);
   kernels::DequantizeRow(TypeOf(*tensor), tensor->data.data(), values);
   for (const float value : values) {
@@ -78,7 +77,7 @@ class Loader {
   // The backend widens any embedding; what it multiplies with must be one of its formats.
   absl::Status CheckFormats(const PlannedWeight& planned) const {
     if (planned.plan.role == kernels::WeightRole::kEmbedding) return absl::OkStatus();
-    for (const GgufTensor* const tensor : planned.parts) {
+    for (const StoredTensor* const tensor : planned.parts) {
       PAGODA_RETURN_IF_ERROR(
           kernels::CheckWeight(ops_.capabilities(), tensor->name, TypeOf(*tensor), activation_));
     }
@@ -89,7 +88,7 @@ class Loader {
     PAGODA_RETURN_IF_ERROR(CheckFormats(planned));
     std::vector<TensorView> views;
     for (std::size_t i = 0; i < planned.parts.size(); ++i) {
-      const GgufTensor& tensor = *planned.parts[i];
+      const StoredTensor& tensor = *planned.parts[i];
       views.push_back(TensorView::Contiguous(tensor.data.data(), TypeOf(tensor),
                                              planned.plan.parts[i].num_outputs,
                                              planned.plan.num_inputs));
@@ -119,7 +118,7 @@ absl::StatusOr<Weights> LoadWeights(const WeightPlan& plan, kernels::Ops& ops,
   return Loader(plan, ops, activation).Run();
 }
 
-base::Digest256 ModelDigest(const formats::GgufFile& file, const Config& config) {
+base::Digest256 ModelDigest(const Checkpoint& checkpoint, const Config& config) {
   enum Tag : std::uint8_t { kVersion, kSize, kReal, kName, kType, kShape, kData };
   base::KeyedHasher hasher(base::Digest256{});
   hasher.AddField(kVersion, "pagoda model 1");
@@ -132,9 +131,9 @@ base::Digest256 ModelDigest(const formats::GgufFile& file, const Config& config)
        {static_cast<double>(config.rms_epsilon), config.rope_base, config.rope_position_scale}) {
     hasher.AddField(kReal, std::bit_cast<std::uint64_t>(real));
   }
-  for (const GgufTensor& tensor : file.tensors()) {
+  for (const StoredTensor& tensor : checkpoint.tensors()) {
     hasher.AddField(kName, tensor.name);
-    hasher.AddField(kType, std::uint64_t{tensor.type});
+    hasher.AddField(kType, tensor.type_name);
     for (const std::uint64_t size : tensor.shape) hasher.AddField(kShape, size);
     hasher.AddField(kData, std::span(reinterpret_cast<const std::uint8_t*>(tensor.data.data()),
                                      tensor.data.size()));

@@ -31,8 +31,8 @@ struct Weights {
 absl::StatusOr<Weights> LoadWeights(const WeightPlan& plan, kernels::Ops& ops,
                                     kernels::ActivationType activation);
 
-// Identity of the mathematics of the file: its configuration and every tensor. Two files with equal
-// digests give equal KV.
-base::Digest256 ModelDigest(const formats::GgufFile& file, const Config& config);
+// Identity of the mathematics of a model: its configuration and every tensor. Two models with equal
+// digests give equal KV. Reads every byte.
+base::Digest256 ModelDigest(const Checkpoint& checkpoint, const Config& config);
 
 }  // namespace pagoda::model

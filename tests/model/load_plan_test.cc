@@ -20,7 +20,8 @@ class LoadPlanTest : public testing::Test {
   absl::StatusOr<LoadPlan> Plan(const LoadOptions& options, const TinyOptions& tiny = {}) {
     bytes_ = TinyGguf(tiny);
     file_ = *formats::GgufFile::Parse(bytes_, "tiny");
-    return PlanLoad(*file_, options, kernels::PackLayout::kColumnPanels);
+    checkpoint_ = *Checkpoint::Over(*file_);
+    return PlanLoad(*checkpoint_, options, kernels::PackLayout::kColumnPanels);
   }
   std::string Refusal(const LoadOptions& options, const TinyOptions& tiny = {}) {
     return std::string(Plan(options, tiny).status().message());
@@ -28,6 +29,7 @@ class LoadPlanTest : public testing::Test {
 
   std::vector<std::byte> bytes_;
   std::unique_ptr<formats::GgufFile> file_;
+  std::unique_ptr<Checkpoint> checkpoint_;
 };
 
 // TINY has 2 layers, 2 KV heads of 32: 2 * 2 * 2 * 32 values a token.
@@ -65,7 +67,7 @@ TEST_F(LoadPlanTest, WeightsAreCountedAsTheBackendPacksThem) {
   const auto plan = Plan({});
   EXPECT_EQ(plan->memory.weight_bytes, plan->weights.packed_bytes + plan->weights.mapped_bytes);
   EXPECT_GT(plan->weights.mapped_bytes, 0);  // the embedding, where it lies
-  const auto rows = PlanLoad(*file_, {}, kernels::PackLayout::kRows);
+  const auto rows = PlanLoad(*checkpoint_, {}, kernels::PackLayout::kRows);
   EXPECT_NE(rows->memory.weight_bytes, plan->memory.weight_bytes);
 }
 

@@ -17,6 +17,7 @@ using fixtures::TinyOptions;
 struct Loaded {
   std::vector<std::byte> bytes;
   std::unique_ptr<formats::GgufFile> file;
+  std::unique_ptr<Checkpoint> checkpoint;
   std::unique_ptr<kernels::Ops> ops;
   Config config;
   absl::StatusOr<Weights> weights;
@@ -25,13 +26,15 @@ struct Loaded {
 Loaded Load(const TinyOptions& options) {
   Loaded loaded{.bytes = fixtures::TinyGguf(options),
                 .file = {},
+                .checkpoint = {},
                 .ops = kernels::MakeReferenceOps(),
                 .config = {},
                 .weights = absl::StatusOr<Weights>()};
   loaded.file = *formats::GgufFile::Parse(loaded.bytes, "tiny.gguf");
-  loaded.config = *ReadConfig(*loaded.file);
-  const auto plan = PlanWeights(*loaded.file, loaded.config,
-                                {.layout = kernels::PackLayout::kRows, .activation = {}});
+  loaded.checkpoint = *Checkpoint::Over(*loaded.file);
+  loaded.config = loaded.checkpoint->config();
+  const auto plan =
+      PlanWeights(*loaded.checkpoint, {.layout = kernels::PackLayout::kRows, .activation = {}});
   EXPECT_TRUE(plan.ok()) << plan.status();
   loaded.weights = LoadWeights(*plan, *loaded.ops, kernels::ActivationType::kF32);
   return loaded;
@@ -59,16 +62,16 @@ TEST(Weights, ANormThatIsNotFiniteIsRefusedByName) {
 
 TEST(ModelDigest, ChangesWithAnyWeightAndAnyNumberOfTheMathematics) {
   const Loaded loaded = Load({});
-  const base::Digest256 digest = ModelDigest(*loaded.file, loaded.config);
-  EXPECT_EQ(digest, ModelDigest(*loaded.file, loaded.config));
+  const base::Digest256 digest = ModelDigest(*loaded.checkpoint, loaded.config);
+  EXPECT_EQ(digest, ModelDigest(*loaded.checkpoint, loaded.config));
   Config other = loaded.config;
   other.rope_base = 20000.0;
-  EXPECT_NE(digest, ModelDigest(*loaded.file, other));
+  EXPECT_NE(digest, ModelDigest(*loaded.checkpoint, other));
   std::vector<std::byte> bytes = loaded.bytes;
   bytes.back() ^= std::byte{1};  // padding, or the last norm's last byte
   bytes[bytes.size() - 64] ^= std::byte{1};
   const auto file = formats::GgufFile::Parse(bytes, "tiny.gguf");
-  EXPECT_NE(digest, ModelDigest(**file, loaded.config));
+  EXPECT_NE(digest, ModelDigest(**Checkpoint::Over(**file), loaded.config));
 }
 
 }  // namespace

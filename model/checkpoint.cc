@@ -1,0 +1,94 @@
+// The names of element types are the same in GGUF, safetensors and kernels/, so a tensor's type is
+// found by its name.
+
+#include "model/checkpoint.h"
+
+#include <iterator>
+#include <map>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "base/strings.h"
+#include "formats/gguf_types.h"
+
+namespace pagoda::model {
+
+using base::ToAbsl;
+using kernels::ElementType;
+
+struct Checkpoint::State {
+  std::unique_ptr<const formats::GgufFile> gguf;  // null: someone else owns it
+  std::string path;
+  Config config;
+  TensorNaming naming = TensorNaming::kGguf;
+  std::vector<StoredTensor> tensors;
+  std::map<std::string_view, const StoredTensor*> by_name;
+};
+
+namespace {
+
+std::string TypeName(std::uint32_t number) {
+  const auto type = formats::FindGgufType(number);
+  return type.has_value() ? std::string(type->name) : absl::StrCat("number ", number);
+}
+
+StoredTensor Stored(const formats::GgufTensor& tensor) {
+  return {.name = tensor.name,
+          .type_name = TypeName(tensor.type),
+          .shape = {tensor.shape.rbegin(), tensor.shape.rend()},
+          .data = tensor.data};
+}
+
+}  // namespace
+
+Checkpoint::Checkpoint(std::unique_ptr<State> state) : state_(std::move(state)) {
+  for (const StoredTensor& tensor : state_->tensors) {
+    state_->by_name.emplace(tensor.name, &tensor);
+  }
+}
+Checkpoint::~Checkpoint() = default;
+
+absl::StatusOr<std::unique_ptr<Checkpoint>> Checkpoint::Open(const std::string& path) {
+  PAGODA_ASSIGN_OR_RETURN(std::unique_ptr<const formats::GgufFile> file,
+                          formats::GgufFile::Open(path));
+  PAGODA_ASSIGN_OR_RETURN(std::unique_ptr<Checkpoint> checkpoint, Over(*file));
+  checkpoint->state_->gguf = std::move(file);
+  return checkpoint;
+}
+
+absl::StatusOr<std::unique_ptr<Checkpoint>> Checkpoint::Over(const formats::GgufFile& file) {
+  auto state = std::make_unique<State>();
+  state->path = file.path();
+  PAGODA_ASSIGN_OR_RETURN(state->config, ReadConfig(file));
+  for (const formats::GgufTensor& tensor : file.tensors()) {
+    state->tensors.push_back(Stored(tensor));
+  }
+  return std::make_unique<Checkpoint>(std::move(state));
+}
+
+const std::string& Checkpoint::path() const { return state_->path; }
+const Config& Checkpoint::config() const { return state_->config; }
+TensorNaming Checkpoint::naming() const { return state_->naming; }
+std::span<const StoredTensor> Checkpoint::tensors() const { return state_->tensors; }
+
+const StoredTensor* Checkpoint::Find(std::string_view name) const {
+  const auto found = state_->by_name.find(name);
+  return found == state_->by_name.end() ? nullptr : found->second;
+}
+
+absl::StatusOr<ElementType> ElementTypeOf(const StoredTensor& tensor) {
+  constexpr ElementType kBuilt[] = {ElementType::kF32,  ElementType::kF16,  ElementType::kBf16,
+                                    ElementType::kQ4_0, ElementType::kQ4_1, ElementType::kQ8_0};
+  std::string built;
+  for (const ElementType type : kBuilt) {
+    if (tensor.type_name == kernels::Name(type)) return type;
+    absl::StrAppend(&built, built.empty() ? "" : ", ", kernels::Name(type));
+  }
+  return absl::UnimplementedError(absl::StrCat("tensor '", ToAbsl(tensor.name), "' is of type ",
+                                               tensor.type_name, ", which is not built; built are ",
+                                               built));
+}
+
+}  // namespace pagoda::model
