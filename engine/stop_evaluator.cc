@@ -53,7 +53,8 @@ StopTerms TermsOf(const scheduler::NewRequest& request) {
           .stop_token_ids = request.stop_token_ids(),
           .min_tokens = request.sampling().min_tokens,
           .max_tokens = request.max_tokens(),
-          .ignore_eos = request.sampling().ignore_eos};
+          .ignore_eos = request.sampling().ignore_eos,
+          .include_stop_string = request.include_stop_string()};
 }
 
 StopEvaluator::StopEvaluator(std::vector<base::TokenId> eos_tokens)

@@ -12,6 +12,7 @@
 #include "base/field_error.h"
 #include "base/status_macros.h"
 #include "base/strings.h"
+#include "base/token_score.h"
 
 namespace pagoda::scheduler {
 namespace {
@@ -35,6 +36,30 @@ absl::Status CheckToken(std::string_view field, base::TokenId token, const Model
   return Refuse(field, token, absl::StrCat("a token id below ", limits.vocabulary_size));
 }
 
+absl::Status CheckTokens(std::string_view field, std::span<const base::TokenId> tokens,
+                         const ModelLimits& limits) {
+  for (const base::TokenId token : tokens) {
+    PAGODA_RETURN_IF_ERROR(CheckToken(field, token, limits));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckLogprobCount(std::string_view field, std::optional<std::int32_t> asked) {
+  if (!asked.has_value() || (*asked >= 0 && *asked <= base::kMaxLogprobs)) return absl::OkStatus();
+  return Refuse(field, *asked, absl::StrCat("from 0 to ", base::kMaxLogprobs));
+}
+
+// Bits of tokens, in words of 32.
+std::size_t NumWords(const ModelLimits& limits) {
+  return base::DivUp<std::size_t>(limits.vocabulary_size, 32);
+}
+void SetBit(std::span<std::uint32_t> words, base::TokenId token) {
+  words[token / 32] |= std::uint32_t{1} << (token % 32);
+}
+void ClearBit(std::span<std::uint32_t> words, base::TokenId token) {
+  words[token / 32] &= ~(std::uint32_t{1} << (token % 32));
+}
+
 absl::Status CheckCount(std::string_view field, std::size_t count, std::int32_t most) {
   if (count <= static_cast<std::size_t>(most)) return absl::OkStatus();
   return base::FieldError(field, absl::StrCat(count, " entries asked, at most ", most, " allowed"));
@@ -47,12 +72,17 @@ absl::StatusOr<NewRequest> NewRequest::Create(const RequestFields& fields,
   NewRequest request;
   PAGODA_RETURN_IF_ERROR(request.CheckSampling(fields, limits));
   PAGODA_RETURN_IF_ERROR(request.CheckLists(fields, limits));
+  PAGODA_RETURN_IF_ERROR(request.CheckLogprobs(fields, limits));
   const std::int32_t priority = fields.priority.value_or(0);
   if (priority < ModelLimits::kMinPriority || priority > ModelLimits::kMaxPriority) {
     return Refuse("priority", priority,
                   absl::StrCat("from ", ModelLimits::kMinPriority, " to ",
                                ModelLimits::kMaxPriority, ", lower first"));
   }
+  if (fields.allowed_token_ids.has_value()) {
+    PAGODA_RETURN_IF_ERROR(request.AllowOnly(*fields.allowed_token_ids, limits));
+  }
+  request.include_stop_string_ = fields.include_stop_string.value_or(false);
   request.sampling_.seed = fields.seed.value_or(drawn_seed);
   request.asked_max_tokens_ = fields.max_tokens;
   request.priority_ = priority;
@@ -99,9 +129,7 @@ absl::Status NewRequest::CheckSampling(const RequestFields& fields, const ModelL
 absl::Status NewRequest::CheckLists(const RequestFields& fields, const ModelLimits& limits) {
   PAGODA_RETURN_IF_ERROR(
       CheckCount("stop_token_ids", fields.stop_token_ids.size(), ModelLimits::kMaxStopTokenIds));
-  for (const base::TokenId token : fields.stop_token_ids) {
-    PAGODA_RETURN_IF_ERROR(CheckToken("stop_token_ids", token, limits));
-  }
+  PAGODA_RETURN_IF_ERROR(CheckTokens("stop_token_ids", fields.stop_token_ids, limits));
   PAGODA_RETURN_IF_ERROR(
       CheckCount("logit_bias", fields.logit_bias.size(), ModelLimits::kMaxLogitBiases));
   for (const base::LogitBias& entry : fields.logit_bias) {
@@ -122,6 +150,80 @@ absl::Status NewRequest::CheckLists(const RequestFields& fields, const ModelLimi
   return absl::OkStatus();
 }
 
+absl::Status NewRequest::CheckLogprobs(const RequestFields& fields, const ModelLimits& limits) {
+  PAGODA_RETURN_IF_ERROR(CheckLogprobCount("logprobs", fields.logprobs));
+  PAGODA_RETURN_IF_ERROR(CheckLogprobCount("prompt_logprobs", fields.prompt_logprobs));
+  const auto& ids = fields.logprob_token_ids;
+  PAGODA_RETURN_IF_ERROR(CheckCount("logprob_token_ids", ids.size(), base::kMaxLogprobTokenIds));
+  PAGODA_RETURN_IF_ERROR(CheckTokens("logprob_token_ids", ids, limits));
+  if (!ids.empty() && fields.logprobs.has_value() && *fields.logprobs != std::ssize(ids)) {
+    return Refuse("logprobs", *fields.logprobs,
+                  absl::StrCat("beside logprob_token_ids their number, here ", ids.size()));
+  }
+  sampling_.logprobs = fields.logprobs;
+  if (!ids.empty()) sampling_.logprobs = static_cast<std::int32_t>(ids.size());
+  sampling_.prompt_logprobs = fields.prompt_logprobs;
+  logprob_token_ids_ = ids;
+  return absl::OkStatus();
+}
+
+absl::Status NewRequest::AllowOnly(std::span<const base::TokenId> tokens,
+                                   const ModelLimits& limits) {
+  constexpr std::string_view kField = "allowed_token_ids";
+  if (tokens.empty()) {
+    return base::FieldError(kField, "is empty, so nothing could be drawn; leave it out for all");
+  }
+  PAGODA_RETURN_IF_ERROR(CheckTokens(kField, tokens, limits));
+  allowed_words_.assign(NumWords(limits), 0);
+  for (const base::TokenId token : tokens) SetBit(allowed_words_, token);
+  return CheckSomethingCanBeDrawn(kField, limits);
+}
+
+absl::Status NewRequest::AttachBadWords(std::span<const std::vector<base::TokenId>> words,
+                                        const ModelLimits& limits) {
+  constexpr std::string_view kField = "bad_words";
+  std::size_t num_entries = 0;
+  for (const auto& word : words) {
+    PAGODA_CHECK(!word.empty());
+    PAGODA_RETURN_IF_ERROR(CheckTokens(kField, word, limits));
+    num_entries += 1 + word.size();
+  }
+  if (num_entries > static_cast<std::size_t>(base::kMaxBadWordEntries)) {
+    return base::FieldError(
+        kField, absl::StrCat("the words and their tokens make ", num_entries, " entries, at most ",
+                             base::kMaxBadWordEntries, " are possible"));
+  }
+  bad_words_.clear();
+  for (const auto& word : words) {
+    bad_words_.push_back(static_cast<base::TokenId>(word.size()));
+    bad_words_.insert(bad_words_.end(), word.begin(), word.end());
+  }
+  return CheckSomethingCanBeDrawn(kField, limits);
+}
+
+// Before anything was generated; words of several tokens may still rule out the last one later.
+absl::Status NewRequest::CheckSomethingCanBeDrawn(std::string_view field,
+                                                  const ModelLimits& limits) const {
+  std::vector<std::uint32_t> left = allowed_words_;
+  if (left.empty()) {
+    left.assign(NumWords(limits), 0);
+    for (base::TokenId token = 0; token < limits.vocabulary_size; ++token) SetBit(left, token);
+  }
+  for (std::size_t i = 0; i < bad_words_.size(); i += 1 + bad_words_[i]) {
+    if (bad_words_[i] == 1) ClearBit(left, bad_words_[i + 1]);
+  }
+  if (sampling_.min_tokens > 0) {
+    for (const base::TokenId token : stop_token_ids_) ClearBit(left, token);
+    if (!sampling_.ignore_eos) {
+      for (const base::TokenId token : limits.eos_tokens) ClearBit(left, token);
+    }
+  }
+  if (std::ranges::any_of(left, [](std::uint32_t word) { return word != 0; })) {
+    return absl::OkStatus();
+  }
+  return base::FieldError(field, "with the other parameters no token is left that could be drawn");
+}
+
 absl::Status NewRequest::AttachPrompt(std::span<const base::TokenId> prompt,
                                       const ModelLimits& limits) {
   if (prompt.empty()) {
@@ -138,9 +240,7 @@ absl::Status NewRequest::AttachPrompt(std::span<const base::TokenId> prompt,
                                       limits.max_model_len)),
         kReasonContextTooLong);
   }
-  for (const base::TokenId token : prompt) {
-    PAGODA_RETURN_IF_ERROR(CheckToken("prompt", token, limits));
-  }
+  PAGODA_RETURN_IF_ERROR(CheckTokens("prompt", prompt, limits));
   const std::int64_t holdable = std::int64_t{limits.capacity_blocks} * limits.block_size;
   if (asked - 1 > holdable) {
     const std::int64_t needed = base::DivUp<std::int64_t>(asked - 1, limits.block_size);

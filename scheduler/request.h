@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -24,8 +25,8 @@ struct ModelLimits {
   std::int32_t block_size = 16;
   std::int32_t capacity_blocks = 0;       // what the tenant can ever hold (README.md: C)
   std::vector<base::TokenId> eos_tokens;  // every end-of-sequence id of the model's files
-  static constexpr std::int32_t kMaxStopTokenIds = 64;
-  static constexpr std::int32_t kMaxLogitBiases = 1024;
+  static constexpr std::int32_t kMaxStopTokenIds = base::kMaxStopTokenIds;
+  static constexpr std::int32_t kMaxLogitBiases = base::kMaxLogitBiases;
   static constexpr std::int32_t kMinPriority = -100;
   static constexpr std::int32_t kMaxPriority = 100;
   static constexpr float kMaxPenalty = 2.0f;      // presence and frequency: [-2, 2]
@@ -37,8 +38,11 @@ struct RequestFields {
   std::optional<float> temperature, top_p, min_p;
   std::optional<float> presence_penalty, frequency_penalty, repetition_penalty;
   std::optional<std::int32_t> top_k, max_tokens, min_tokens, priority;
+  std::optional<std::int32_t> logprobs, prompt_logprobs;
   std::optional<std::uint64_t> seed;
-  std::optional<bool> ignore_eos;
+  std::optional<bool> ignore_eos, include_stop_string;
+  std::optional<std::vector<base::TokenId>> allowed_token_ids;
+  std::vector<base::TokenId> logprob_token_ids;
   std::vector<base::TokenId> stop_token_ids;
   std::vector<base::LogitBias> logit_bias;
   base::Instant deadline = base::Instant::Never();
@@ -74,6 +78,11 @@ class NewRequest {
   // request without keys is served, and keyed by the engine thread.
   void AttachKeys(const NamespaceKey& key, const BlockKeyer& keyer);
 
+  // Takes the bad words, as token lists (none of them empty). Refuses with InvalidArgument, field
+  // bad_words, too many tokens, and words that with the other parameters leave no token to draw.
+  absl::Status AttachBadWords(std::span<const std::vector<base::TokenId>> words,
+                              const ModelLimits& limits);
+
   // Set by the server before the request is queued.
   base::RequestId id{0};
   base::TenantId tenant{0};
@@ -85,6 +94,13 @@ class NewRequest {
   const base::SamplingParams& sampling() const { return sampling_; }
   std::span<const base::TokenId> stop_token_ids() const { return stop_token_ids_; }
   std::span<const base::LogitBias> logit_bias() const { return logit_bias_; }
+  // One bit per token, 1 = may be drawn, in words of 32; empty: all may.
+  std::span<const std::uint32_t> allowed_words() const { return allowed_words_; }
+  // Each word as its number of tokens, then the tokens.
+  std::span<const base::TokenId> bad_words() const { return bad_words_; }
+  // Empty: the likeliest.
+  std::span<const base::TokenId> logprob_token_ids() const { return logprob_token_ids_; }
+  bool include_stop_string() const { return include_stop_string_; }
   std::int32_t max_tokens() const { return max_tokens_; }
   std::int32_t prompt_length() const { return prompt_length_; }
   std::int32_t priority() const { return priority_; }
@@ -109,10 +125,17 @@ class NewRequest {
   NewRequest() = default;
   absl::Status CheckSampling(const RequestFields& fields, const ModelLimits& limits);
   absl::Status CheckLists(const RequestFields& fields, const ModelLimits& limits);
+  absl::Status CheckLogprobs(const RequestFields& fields, const ModelLimits& limits);
+  absl::Status AllowOnly(std::span<const base::TokenId> tokens, const ModelLimits& limits);
+  absl::Status CheckSomethingCanBeDrawn(std::string_view field, const ModelLimits& limits) const;
 
   base::SamplingParams sampling_;
   std::vector<base::TokenId> stop_token_ids_;
   std::vector<base::LogitBias> logit_bias_;
+  std::vector<std::uint32_t> allowed_words_;
+  std::vector<base::TokenId> bad_words_;
+  std::vector<base::TokenId> logprob_token_ids_;
+  bool include_stop_string_ = false;
   std::optional<std::int32_t> asked_max_tokens_;
   std::int32_t max_tokens_ = 0;
   std::int32_t prompt_length_ = 0;

@@ -32,8 +32,9 @@ struct NodeFacts {
 
 class StopAutomaton final : public base::StopCondition {
  public:
-  StopAutomaton(std::span<const std::string> stops, const Tokenizer& tokenizer)
-      : tokenizer_(tokenizer) {
+  StopAutomaton(std::span<const std::string> stops, const Tokenizer& tokenizer,
+                ControlTokens control)
+      : tokenizer_(tokenizer), control_(control) {
     NumberTheBytes(stops);
     AddNode();
     for (std::size_t i = 0; i < stops.size(); ++i) AddStop(stops[i], static_cast<std::int16_t>(i));
@@ -42,7 +43,7 @@ class StopAutomaton final : public base::StopCondition {
 
   base::StopStep Advance(std::uint32_t state, base::TokenId token) const override {
     PAGODA_CHECK(state < facts_.size());
-    const std::string_view bytes = TextBytes(tokenizer_, token);
+    const std::string_view bytes = TextBytes(tokenizer_, token, control_);
     base::StopStep step;
     step.token_bytes = static_cast<std::uint32_t>(bytes.size());
     auto node = static_cast<Node>(state);
@@ -131,6 +132,7 @@ class StopAutomaton final : public base::StopCondition {
   }
 
   const Tokenizer& tokenizer_;
+  const ControlTokens control_;
   std::array<std::uint16_t, 256> class_of_{};
   std::size_t num_classes_ = 1;
   std::vector<Node> next_;        // [node, byte class]
@@ -158,9 +160,9 @@ absl::Status CheckStops(std::span<const std::string> stops) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<const base::StopCondition>> MakeStopAutomaton(
-    std::span<const std::string> stops, const Tokenizer& tokenizer) {
+    std::span<const std::string> stops, const Tokenizer& tokenizer, ControlTokens control) {
   PAGODA_RETURN_IF_ERROR(CheckStops(stops));
-  return std::make_unique<const StopAutomaton>(stops, tokenizer);
+  return std::make_unique<const StopAutomaton>(stops, tokenizer, control);
 }
 
 }  // namespace pagoda::text

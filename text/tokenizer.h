@@ -47,9 +47,14 @@ class Tokenizer {
   virtual bool adds_bos() const = 0;  // what the file says about raw prompts
 };
 
-// A token's bytes as generated text counts them: none for a control token (it is skipped).
-inline std::string_view TextBytes(const Tokenizer& tokenizer, base::TokenId id) {
-  return tokenizer.IsControl(id) ? std::string_view() : tokenizer.Bytes(id);
+// Whether control tokens are part of generated text, by their own spelling.
+enum class ControlTokens : std::uint8_t { kSkipped, kShown };
+
+// A token's bytes as generated text counts them: none for a control token that is skipped.
+inline std::string_view TextBytes(const Tokenizer& tokenizer, base::TokenId id,
+                                  ControlTokens control = ControlTokens::kSkipped) {
+  const bool skipped = control == ControlTokens::kSkipped && tokenizer.IsControl(id);
+  return skipped ? std::string_view() : tokenizer.Bytes(id);
 }
 
 }  // namespace pagoda::text

@@ -25,12 +25,20 @@ struct ChatPrompt {
 using TokenPrompt = std::vector<base::TokenId>;
 using PromptInput = std::variant<TextPrompt, TokenPrompt, ChatPrompt>;
 
+// What comes back beside the reply, and how its text is written.
+struct OutputOptions {
+  bool echo = false;
+  bool skip_special_tokens = true;
+};
+
 // One request as a door has parsed it: plain values, absent apart from zero, nothing checked yet.
 struct CallInput {
   std::string model;  // empty: the one that is loaded
   PromptInput prompt;
   scheduler::RequestFields fields;
   std::vector<std::string> stops;
+  std::vector<std::string> bad_words;
+  OutputOptions output;
   std::optional<std::string> cache_salt;
   std::string client_request_id;  // a label for logs
 };

@@ -122,8 +122,9 @@ absl::StatusOr<ResponseStreamRef> Pipeline::TryStart(CallInput& input, ReplyList
       gate_.TryEnter(request.tenant, MaxPromptTokens(input.prompt, model_.limits.max_model_len)));
   ResponseStreamRef stream = MakeStream(request, input, listener);
   stream->Open(std::move(permit),
-               std::make_unique<Preparation>(Preparation{
-                   std::move(request), std::move(input.prompt), std::move(input.stops)}));
+               std::make_unique<Preparation>(
+                   Preparation{std::move(request), std::move(input.prompt), std::move(input.stops),
+                               std::move(input.bad_words), input.output}));
   return stream;
 }
 
@@ -218,7 +219,7 @@ absl::Status Pipeline::WarmUp() {
   JoinedReply reply;
   ResponseStreamRef stream = MakeStream(request, input, reply);
   stream->Open({}, std::make_unique<Preparation>(
-                       Preparation{std::move(request), std::move(input.prompt), {}}));
+                       Preparation{std::move(request), std::move(input.prompt), {}, {}, {}}));
   if (options_.num_text_threads == 0) workers_.RunPending();
   return reply.Wait(*stream).end->status;
 }
@@ -242,9 +243,10 @@ absl::Status Pipeline::Prepare(ResponseStream& stream, Preparation& preparation)
   PAGODA_ASSIGN_OR_RETURN(const EncodedPrompt prompt, EncodePrompt(preparation.prompt, model_));
   PAGODA_RETURN_IF_ERROR(request.AttachPrompt(prompt.tokens, model_.limits));
   stream.ShrinkPermit(request.prompt_length());
+  const text::ControlTokens control = ControlTokensOf(preparation.output.skip_special_tokens);
   if (!preparation.stops.empty()) {
     PAGODA_ASSIGN_OR_RETURN(request.stop_condition,
-                            text::MakeStopAutomaton(preparation.stops, *model_.tokenizer));
+                            text::MakeStopAutomaton(preparation.stops, *model_.tokenizer, control));
   }
   if (!request.one_request_namespace) {
     scheduler::KeyDomain domain = model_.key_domain;
@@ -252,7 +254,7 @@ absl::Status Pipeline::Prepare(ResponseStream& stream, Preparation& preparation)
     const scheduler::NamespaceKey key = *request.cache_namespace;
     request.AttachKeys(key, scheduler::BlockKeyer(key, domain));
   }
-  stream.SetSilentTokens(SilentTokens(request, model_.limits));
+  stream.SetTextRules(SilentTokens(request, model_.limits), control);
   return Submit(stream, std::move(request));
 }
 

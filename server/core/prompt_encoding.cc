@@ -97,8 +97,7 @@ absl::StatusOr<std::string> DecodeTokens(std::span<const base::TokenId> tokens, 
           base::ToStd(absl::StrCat("id ", tokens[i], " at index ", i,
                                    " is outside the vocabulary of ", tokenizer.vocabulary_size())));
     }
-    stream.Append(skip_special ? text::TextBytes(tokenizer, tokens[i])
-                               : tokenizer.Bytes(tokens[i]));
+    stream.Append(text::TextBytes(tokenizer, tokens[i], ControlTokensOf(skip_special)));
   }
   return stream.Finish(std::numeric_limits<std::uint64_t>::max());
 }

@@ -31,4 +31,8 @@ std::int64_t MaxPromptTokens(const PromptInput& prompt, std::int32_t max_model_l
 absl::StatusOr<std::string> DecodeTokens(std::span<const base::TokenId> tokens, bool skip_special,
                                          const text::Tokenizer& tokenizer);
 
+inline text::ControlTokens ControlTokensOf(bool skip_special_tokens) {
+  return skip_special_tokens ? text::ControlTokens::kSkipped : text::ControlTokens::kShown;
+}
+
 }  // namespace pagoda::server

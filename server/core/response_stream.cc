@@ -182,7 +182,7 @@ void ResponseStream::AppendText(Arrived& arrived, const text::Tokenizer& tokeniz
   for (base::TokenId token : scratch_) {
     part.tokens.push_back(token);
     const bool silent = std::ranges::find(silent_tokens_, token) != silent_tokens_.end();
-    if (!silent) text_.Append(text::TextBytes(tokenizer, token));
+    if (!silent) text_.Append(text::TextBytes(tokenizer, token, control_));
   }
   // A request that ended takes all that may be shown in Finish; held bytes were released by the
   // engine.

@@ -58,6 +58,8 @@ struct Preparation {
   scheduler::NewRequest request;
   PromptInput prompt;
   std::vector<std::string> stops;
+  std::vector<std::string> bad_words;
+  OutputOptions output;
 };
 
 // One request between the engine and its door: tokens in, text and tokens out, with a bound on what
@@ -88,8 +90,12 @@ class ResponseStream : public std::enable_shared_from_this<ResponseStream> {
   // Why the request should end although it is not in the engine yet.
   std::optional<scheduler::FinishReason> end_requested() const;
   void ShrinkPermit(std::int64_t tokens) { permit_.ShrinkTokens(tokens); }
-  // Tokens that end the reply and add no text. Before the request is submitted.
-  void SetSilentTokens(std::vector<base::TokenId> tokens) { silent_tokens_ = std::move(tokens); }
+  // How the text is written: `silent` tokens end the reply and add nothing. Before the request is
+  // submitted.
+  void SetTextRules(std::vector<base::TokenId> silent, text::ControlTokens control) {
+    silent_tokens_ = std::move(silent);
+    control_ = control;
+  }
   // Right after the request went to the engine.
   void OnSubmitted(base::Instant now);
 
@@ -145,6 +151,7 @@ class ResponseStream : public std::enable_shared_from_this<ResponseStream> {
   // The text worker that runs the stream.
   text::TextStream text_;
   std::vector<base::TokenId> silent_tokens_;
+  text::ControlTokens control_ = text::ControlTokens::kSkipped;
   std::vector<base::TokenId> scratch_;
 
   // Shrunk by the text worker before the submission, by the engine at the first token, released at

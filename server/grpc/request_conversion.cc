@@ -15,14 +15,13 @@ absl::Status NotBuilt(std::string_view field) {
       reason::kNotBuilt);
 }
 
-absl::Status CheckBuilt(const v1::SamplingParameters& sampling, const v1::StopParameters& stop) {
+absl::Status CheckBuilt(const v1::SamplingParameters& sampling) {
   if (sampling.has_n() && sampling.n() < 1) {
     return base::FieldError("sampling.n", "must be at least 1");
   }
   if (sampling.n() > 1) return NotBuilt("sampling.n");
   if (sampling.has_allowed_token_ids()) return NotBuilt("sampling.allowed_token_ids");
   if (sampling.bad_words_size() > 0) return NotBuilt("sampling.bad_words");
-  if (stop.include_stop_str_in_output()) return NotBuilt("stop.include_stop_str_in_output");
   return absl::OkStatus();
 }
 
@@ -30,12 +29,6 @@ absl::Status CheckBuilt(const v1::OutputParameters& output, const v1::RequestOpt
   if (output.has_logprobs()) return NotBuilt("output.logprobs");
   if (output.has_prompt_logprobs()) return NotBuilt("output.prompt_logprobs");
   if (output.echo()) return NotBuilt("output.echo");
-  if (output.has_skip_special_tokens() && !output.skip_special_tokens()) {
-    return NotBuilt("output.skip_special_tokens");
-  }
-  if (output.has_spaces_between_special_tokens()) {
-    return NotBuilt("output.spaces_between_special_tokens");
-  }
   if (output.logprob_token_ids_size() > 0) return NotBuilt("output.logprob_token_ids");
   if (!options.adapter().empty()) return NotBuilt("options.adapter");
   return absl::OkStatus();
@@ -53,22 +46,46 @@ void SetSampling(const v1::SamplingParameters& sampling, scheduler::RequestField
   for (const auto& [token, bias] : sampling.logit_bias()) {
     fields.logit_bias.push_back({token, bias});
   }
+  if (sampling.has_allowed_token_ids()) {
+    const auto& ids = sampling.allowed_token_ids().ids();
+    fields.allowed_token_ids.emplace(ids.begin(), ids.end());
+  }
+}
+
+void SetStop(const v1::StopParameters& stop, CallInput& input) {
+  scheduler::RequestFields& fields = input.fields;
+  if (stop.has_max_tokens()) fields.max_tokens = stop.max_tokens();
+  if (stop.has_min_tokens()) fields.min_tokens = stop.min_tokens();
+  if (stop.has_ignore_eos()) fields.ignore_eos = stop.ignore_eos();
+  if (stop.has_include_stop_str_in_output()) {
+    fields.include_stop_string = stop.include_stop_str_in_output();
+  }
+  fields.stop_token_ids.assign(stop.stop_token_ids().begin(), stop.stop_token_ids().end());
+  input.stops.assign(stop.stop().begin(), stop.stop().end());
+}
+
+void SetOutput(const v1::OutputParameters& output, CallInput& input) {
+  if (output.has_logprobs()) input.fields.logprobs = output.logprobs();
+  if (output.has_prompt_logprobs()) input.fields.prompt_logprobs = output.prompt_logprobs();
+  const auto& ids = output.logprob_token_ids();
+  input.fields.logprob_token_ids.assign(ids.begin(), ids.end());
+  input.output.echo = output.echo();
+  input.output.skip_special_tokens =
+      !output.has_skip_special_tokens() || output.skip_special_tokens();
 }
 
 // The parts that Generate and Chat share.
 template <typename Request>
 absl::StatusOr<CallInput> SharedParts(const Request& request) {
-  PAGODA_RETURN_IF_ERROR(CheckBuilt(request.sampling(), request.stop()));
+  PAGODA_RETURN_IF_ERROR(CheckBuilt(request.sampling()));
   PAGODA_RETURN_IF_ERROR(CheckBuilt(request.output(), request.options()));
   CallInput input;
   input.model = request.model();
   SetSampling(request.sampling(), input.fields);
-  const v1::StopParameters& stop = request.stop();
-  if (stop.has_max_tokens()) input.fields.max_tokens = stop.max_tokens();
-  if (stop.has_min_tokens()) input.fields.min_tokens = stop.min_tokens();
-  if (stop.has_ignore_eos()) input.fields.ignore_eos = stop.ignore_eos();
-  input.fields.stop_token_ids.assign(stop.stop_token_ids().begin(), stop.stop_token_ids().end());
-  input.stops.assign(stop.stop().begin(), stop.stop().end());
+  const auto& bad_words = request.sampling().bad_words();
+  input.bad_words.assign(bad_words.begin(), bad_words.end());
+  SetStop(request.stop(), input);
+  SetOutput(request.output(), input);
   const v1::RequestOptions& options = request.options();
   if (options.has_priority()) input.fields.priority = options.priority();
   if (options.has_cache_salt()) input.cache_salt = options.cache_salt();

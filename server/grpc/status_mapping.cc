@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kMaxTextBytes = 1024;
 
 // Validation speaks of parameters, the proto groups them.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 17> kFieldPaths = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 23> kFieldPaths = {{
     {"temperature", "sampling.temperature"},
     {"top_p", "sampling.top_p"},
     {"top_k", "sampling.top_k"},
@@ -27,11 +27,17 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 17> kFieldPa
     {"frequency_penalty", "sampling.frequency_penalty"},
     {"repetition_penalty", "sampling.repetition_penalty"},
     {"logit_bias", "sampling.logit_bias"},
+    {"allowed_token_ids", "sampling.allowed_token_ids"},
+    {"bad_words", "sampling.bad_words"},
     {"max_tokens", "stop.max_tokens"},
     {"min_tokens", "stop.min_tokens"},
     {"stop", "stop.stop"},
     {"stop_token_ids", "stop.stop_token_ids"},
     {"ignore_eos", "stop.ignore_eos"},
+    {"logprobs", "output.logprobs"},
+    {"prompt_logprobs", "output.prompt_logprobs"},
+    {"logprob_token_ids", "output.logprob_token_ids"},
+    {"echo", "output.echo"},
     {"cache_salt", "options.cache_salt"},
     {"priority", "options.priority"},
     {"client_request_id", "options.client_request_id"},

@@ -49,6 +49,51 @@ TEST(Pipeline, ARequestReachesTheEngineWholeAndItsReplyTheDoor) {
   EXPECT_EQ(world.pipeline.metrics().requests_completed.value(), 1);
 }
 
+TEST(Pipeline, ControlTokensAreShownWhenTheyAreNotSkipped) {
+  World::Options options;
+  options.pieces = {"a", "<s>", "</s>", "d"};
+  options.control = {1, 2};
+  for (const bool skip : {true, false}) {
+    World world(options);
+    FakeReader reader;
+    CallInput input = World::Ids({0});
+    input.output.skip_special_tokens = skip;
+    input.fields.stop_token_ids = {2};
+    const auto stream = world.MustStart(std::move(input), reader);
+    const base::RequestId id = stream->identity().id;
+    world.engine.Deliver(id, {0, 1, 3, 2});
+    world.engine.Finish(id, {.reason = FinishReason::kStop, .matched_stop_token = 2});
+    world.RunText();
+    JoinedReply joined;
+    ASSERT_TRUE(joined.TakeAll(*stream));
+    // A token that ends the reply adds no text either way.
+    EXPECT_EQ(joined.joined().text, skip ? "ad" : "a<s>d");
+    EXPECT_EQ(joined.joined().tokens.size(), 4u);
+  }
+}
+
+TEST(Pipeline, StopStringsSeeTheControlTokensThatTheTextShows) {
+  World::Options options;
+  options.pieces = {"a", "<s>", "b"};
+  options.control = {1};
+  for (const bool skip : {true, false}) {
+    World world(options);
+    FakeReader reader;
+    CallInput input = World::Ids({0});
+    input.output.skip_special_tokens = skip;
+    input.fields.include_stop_string = true;
+    input.stops = {"a<s>"};
+    const auto stream = world.MustStart(std::move(input), reader);
+    const scheduler::NewRequest& request = world.engine.request(stream->identity().id);
+    EXPECT_TRUE(request.include_stop_string());
+    const auto first = request.stop_condition->Advance(base::StopCondition::kStartState, 0);
+    EXPECT_EQ(request.stop_condition->Advance(first.next_state, 1).matched_stop, skip ? -1 : 0);
+    stream->Cancel();
+    world.engine.ReadMail();
+    world.RunText();
+  }
+}
+
 TEST(Pipeline, AnAbsentSeedIsDrawnAndDiffersFromRequestToRequest) {
   World world;
   FakeReader first_reader, second_reader;

@@ -54,6 +54,23 @@ Reply Take(const StopCondition& condition, const Tokenizer& tokenizer, std::size
   return reply;
 }
 
+// A control token that the text skips has no offset; one that it shows is text like any other.
+TEST(StopAutomaton, AControlTokenCountsOnlyWhereTheTextShowsIt) {
+  const PieceTokenizer tokenizer({"K", "<s>", "L"}, {1});
+  for (const auto control : {ControlTokens::kSkipped, ControlTokens::kShown}) {
+    const bool shown = control == ControlTokens::kShown;
+    const std::vector<std::string> stops = {shown ? "<s>L" : "KL"};
+    const auto condition = *MakeStopAutomaton(stops, tokenizer, control);
+    std::uint32_t state = StopCondition::kStartState;
+    state = condition->Advance(state, 0).next_state;
+    const StopStep special = condition->Advance(state, 1);
+    EXPECT_EQ(special.token_bytes, shown ? 3u : 0u);
+    const StopStep last = condition->Advance(special.next_state, 2);
+    EXPECT_EQ(last.matched_stop, 0);
+    EXPECT_EQ(last.match_length, shown ? 4u : 2u);
+  }
+}
+
 TEST(StopAutomaton, B1_AStopSpanningSeveralTokensIsHeldFromItsFirstByte) {
   const PieceTokenizer tokenizer({"KL", "M", "NO", "P"});
   const auto condition = Make({"KLMNOP"}, tokenizer);

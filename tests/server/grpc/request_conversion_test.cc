@@ -44,17 +44,10 @@ TEST(RequestConversion, WhatIsNotBuiltIsRefusedByName) {
             "sampling.allowed_token_ids");
   EXPECT_EQ(refused([](Request& r) { r.mutable_sampling()->add_bad_words("x"); }),
             "sampling.bad_words");
-  EXPECT_EQ(refused([](Request& r) { r.mutable_stop()->set_include_stop_str_in_output(true); }),
-            "stop.include_stop_str_in_output");
   EXPECT_EQ(refused([](Request& r) { r.mutable_output()->set_logprobs(0); }), "output.logprobs");
   EXPECT_EQ(refused([](Request& r) { r.mutable_output()->set_prompt_logprobs(1); }),
             "output.prompt_logprobs");
   EXPECT_EQ(refused([](Request& r) { r.mutable_output()->set_echo(true); }), "output.echo");
-  EXPECT_EQ(refused([](Request& r) { r.mutable_output()->set_skip_special_tokens(false); }),
-            "output.skip_special_tokens");
-  EXPECT_EQ(
-      refused([](Request& r) { r.mutable_output()->set_spaces_between_special_tokens(true); }),
-      "output.spaces_between_special_tokens");
   EXPECT_EQ(refused([](Request& r) { r.mutable_output()->add_logprob_token_ids(1); }),
             "output.logprob_token_ids");
   EXPECT_EQ(refused([](Request& r) { r.mutable_options()->set_adapter("x"); }), "options.adapter");
@@ -68,6 +61,23 @@ TEST(RequestConversion, DefaultsWrittenOutAreNotRefused) {
   request.mutable_output()->set_echo(false);
   request.mutable_output()->set_skip_special_tokens(true);
   EXPECT_TRUE(ToCallInput(request).ok());
+}
+
+TEST(RequestConversion, HowTheTextIsWrittenArrives) {
+  v1::GenerateRequest request;
+  request.set_text("x");
+  auto input = ToCallInput(request);
+  ASSERT_TRUE(input.ok());
+  EXPECT_TRUE(input->output.skip_special_tokens);
+  EXPECT_FALSE(input->fields.include_stop_string.has_value());
+  request.set_text("x");
+  request.mutable_stop()->set_include_stop_str_in_output(true);
+  request.mutable_output()->set_skip_special_tokens(false);
+  request.mutable_output()->set_spaces_between_special_tokens(false);
+  input = ToCallInput(request);
+  ASSERT_TRUE(input.ok());
+  EXPECT_FALSE(input->output.skip_special_tokens);
+  EXPECT_EQ(input->fields.include_stop_string, true);
 }
 
 TEST(RequestConversion, AnAbsentPromptIsABadField) {
