@@ -82,7 +82,7 @@ void Engine::State::Run() {
   Publish();
 }
 
-Engine::Engine(EngineOptions options, std::unique_ptr<scheduler::Scheduler> scheduler,
+Engine::Engine(const EngineOptions& options, std::unique_ptr<scheduler::Scheduler> scheduler,
                std::unique_ptr<Executor> executor, OutputSink& sink, const base::ClockSource& clock)
     : state_(std::make_unique<State>(options, std::move(scheduler), std::move(executor), sink,
                                      clock)) {}
@@ -106,11 +106,13 @@ void Engine::Submit(scheduler::NewRequest request) {
   state_->num_accepted.Add();
   Message message{.kind = Message::Kind::kSubmit, .request = std::move(request)};
   if (state_->mailbox.TryPush(std::move(message))) return;
+  // NOLINTBEGIN(bugprone-use-after-move): a mailbox that refuses leaves the message as it was.
   PAGODA_CHECK_MSG(state_->mailbox.closed(), "more messages than permits");
   state_->num_refused_late.Add();
   state_->sink.OnFinished({.event = {.request = *std::move(message.request),
                                      .reason = scheduler::FinishReason::kShutdown,
                                      .receipt = {}}});
+  // NOLINTEND(bugprone-use-after-move)
 }
 
 void Engine::Cancel(base::RequestId id, scheduler::FinishReason reason) {

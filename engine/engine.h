@@ -42,7 +42,7 @@ struct EngineStats {
 // Start and Stop from the owner.
 class Engine {
  public:
-  Engine(EngineOptions options, std::unique_ptr<scheduler::Scheduler> scheduler,
+  Engine(const EngineOptions& options, std::unique_ptr<scheduler::Scheduler> scheduler,
          std::unique_ptr<Executor> executor, OutputSink& sink, const base::ClockSource& clock);
   ~Engine();  // Requires: stopped, or never started.
 

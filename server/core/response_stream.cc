@@ -91,7 +91,7 @@ void ResponseStream::OnTokens(const engine::TokenDelivery& delivery, base::Insta
     first = !first_token_at_.has_value();
     if (first) first_token_at_ = now;
     for (base::TokenId token : delivery.tokens) {
-      PAGODA_CHECK_MSG(ring_.TryPush(std::move(token)), "a paused request went on");
+      PAGODA_CHECK_MSG(ring_.TryPush(base::TokenId(token)), "a paused request went on");
     }
     showable_bytes_ = delivery.showable_bytes;
     num_unread_tokens_ += delivery.tokens.size();

@@ -31,7 +31,7 @@ void Evaluator::Set(std::string_view name, Value value) {
 }
 
 absl::StatusOr<MarkedString> Evaluator::Run() {
-  const absl::Status status = RunBody(tree_.body);
+  absl::Status status = RunBody(tree_.body);
   if (status.ok()) return std::move(output_);
   if (raised_) return status;
   return ErrorAtLine(line_, base::ToStd(status.message()));

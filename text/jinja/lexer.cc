@@ -196,7 +196,7 @@ class Lexer {
       return NotSupported(line_, "a number other than a plain decimal integer");
     }
     std::int64_t value = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + length, value);
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     if (error != std::errc()) return NotSupported(line_, "an integer of more than 63 bits");
     Add(Token::Kind::kInteger, digits);
     tokens_.back().integer = value;

@@ -34,13 +34,13 @@ void AppendUtf8(std::string& text, std::uint32_t c) {
 std::size_t HexDigits(char escape) { return escape == 'x' ? 2 : escape == 'u' ? 4 : 8; }
 
 // Takes the digits of a numeric escape off `rest`, which begins at them.
-absl::StatusOr<std::uint32_t> TakeNumber(std::string_view& rest, std::size_t digits, int base_,
+absl::StatusOr<std::uint32_t> TakeNumber(std::string_view& rest, std::size_t digits, int radix,
                                          std::uint32_t line) {
   std::uint32_t value = 0;
   const std::string_view text = rest.substr(0, digits);
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base_);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, radix);
   const auto taken = static_cast<std::size_t>(end - text.data());
-  if (error != std::errc() || (base_ == 16 && taken != digits)) {
+  if (error != std::errc() || (radix == 16 && taken != digits)) {
     return ErrorAtLine(line, "a string holds a broken escape");
   }
   if (value > 0x10ffff || (value >= 0xd800 && value < 0xe000)) {

@@ -50,11 +50,12 @@ absl::StatusOr<const List*> Workspace::NewList(std::vector<Value> items) {
   return &lists_.emplace_back(List{std::move(items), depth});
 }
 
-absl::StatusOr<const Dict*> Workspace::NewDict(std::vector<std::pair<Value, Value>> entries) {
+absl::StatusOr<const Dict*> Workspace::NewDict(
+    const std::vector<std::pair<Value, Value>>& entries) {
   PAGODA_RETURN_IF_ERROR(Hold(sizeof(Dict) + entries.size() * 2 * sizeof(Value)));
   Dict dict;
   int depth = 0;
-  for (auto& [key, value] : entries) {
+  for (const auto& [key, value] : entries) {
     if (!IsKey(key)) return TypeError("cannot be the key of a dict", key);
     depth = std::max(depth, DepthOf(value));
     PAGODA_ASSIGN_OR_RETURN(const auto earlier, FindKey(dict, key, *this));

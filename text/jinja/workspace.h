@@ -37,7 +37,7 @@ class Workspace {
   // Items that are lists or dicts must not make it deeper than kMaxValueDepth.
   absl::StatusOr<const List*> NewList(std::vector<Value> items);
   // Later entries win over earlier ones of the same key.
-  absl::StatusOr<const Dict*> NewDict(std::vector<std::pair<Value, Value>> entries);
+  absl::StatusOr<const Dict*> NewDict(const std::vector<std::pair<Value, Value>>& entries);
   absl::StatusOr<Namespace*> NewNamespace();
   absl::StatusOr<Loop*> NewLoop(const std::vector<Value>& items);
 
