@@ -5,7 +5,10 @@
 #include "absl/strings/str_cat.h"
 #include "base/field_error.h"
 #include "base/status_macros.h"
+#include "formats/json_document.h"
 #include "text/jinja/evaluator.h"
+#include "text/jinja/json_value.h"
+#include "text/jinja/limits.h"
 #include "text/jinja/parser.h"
 #include "text/jinja/workspace.h"
 #include "text/utf8.h"
@@ -22,9 +25,33 @@ absl::StatusOr<Value> NewString(MarkedString text, Workspace& workspace) {
   return made;
 }
 
-// A dict with the keys `role` and `content`, both of them the caller's words.
+using Entries = std::vector<std::pair<Value, Value>>;
+
+// The members of a JSON object of the caller's, appended to `entries`. Nothing when it is empty.
+absl::Status ReadFields(std::string_view json, const std::string& name, Entries& entries,
+                        Workspace& workspace) {
+  if (json.empty()) return absl::OkStatus();
+  PAGODA_RETURN_IF_ERROR(workspace.SpendOnBytes(json.size()));
+  const formats::JsonLimits limits{.max_bytes = jinja::kMaxWorkingBytes,
+                                   .max_depth = jinja::kMaxValueDepth};
+  PAGODA_ASSIGN_OR_RETURN(const auto document, formats::JsonDocument::Parse(json, name, limits));
+  if (document->root().kind() != formats::JsonValue::Kind::kObject) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, ": found ", document->root().KindName(), ", expected an object"));
+  }
+  for (const formats::JsonMember& member : document->root().Members()) {
+    PAGODA_ASSIGN_OR_RETURN(const Value key,
+                            NewString(MarkedString::FromInput(member.key), workspace));
+    PAGODA_ASSIGN_OR_RETURN(const Value value, jinja::FromJson(member.value, workspace));
+    entries.emplace_back(key, value);
+  }
+  return absl::OkStatus();
+}
+
+// A dict with the keys `role` and `content`, and what else the message has: all of it the caller's
+// words.
 absl::StatusOr<Value> NewMessage(const ChatMessage& message, Workspace& workspace) {
-  std::vector<std::pair<Value, Value>> entries;
+  Entries entries;
   const std::pair<std::string_view, const std::string&> fields[] = {{"role", message.role},
                                                                     {"content", message.content}};
   for (const auto& [name, text] : fields) {
@@ -33,6 +60,8 @@ absl::StatusOr<Value> NewMessage(const ChatMessage& message, Workspace& workspac
     PAGODA_ASSIGN_OR_RETURN(const Value value, NewString(MarkedString::FromInput(text), workspace));
     entries.emplace_back(key, value);
   }
+  PAGODA_RETURN_IF_ERROR(
+      ReadFields(message.fields_json, "the fields of a message", entries, workspace));
   PAGODA_ASSIGN_OR_RETURN(const jinja::Dict* dict, workspace.NewDict(std::move(entries)));
   return dict;
 }
@@ -64,6 +93,9 @@ class JinjaTemplate final : public ChatTemplate {
       items.push_back(item);
     }
     PAGODA_ASSIGN_OR_RETURN(const jinja::List* list, workspace.NewList(std::move(items)));
+    Entries variables;
+    PAGODA_RETURN_IF_ERROR(
+        ReadFields(options.variables_json, "the template's variables", variables, workspace));
     evaluator.Set("messages", list);
     evaluator.Set("add_generation_prompt", options.add_generation_prompt);
     // Templates are written for a caller that always passes these two, as none where it has none.
@@ -71,6 +103,10 @@ class JinjaTemplate final : public ChatTemplate {
     evaluator.Set("documents", jinja::None{});
     PAGODA_RETURN_IF_ERROR(SetToken("bos_token", options.bos_token, evaluator, workspace));
     PAGODA_RETURN_IF_ERROR(SetToken("eos_token", options.eos_token, evaluator, workspace));
+    for (const auto& [name, value] : variables) {
+      evaluator.Set(std::get<const MarkedString*>(name)->bytes, value);
+    }
+    if (options.unix_seconds.has_value()) evaluator.SetTime(*options.unix_seconds);
     PAGODA_ASSIGN_OR_RETURN(const MarkedString output, evaluator.Run());
     return output.ToMarkedText();
   }

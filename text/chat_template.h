@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,12 +15,21 @@ namespace pagoda::text {
 struct ChatMessage {
   std::string role;
   std::string content;
+  // Further entries of the message (tool_calls, tool_call_id, name ...) as a JSON object, which may
+  // also replace the two above; empty: none.
+  std::string fields_json = {};
 };
 
 struct ChatTemplateOptions {
   bool add_generation_prompt = true;
   std::string bos_token = {};  // empty: the model has none, and the template finds it undefined
   std::string eos_token = {};
+  // Further variables (tools, documents, date_string ...) as a JSON object, before the standard
+  // ones where both name one; empty: none.
+  std::string variables_json = {};
+  // The moment, in seconds since 1970, UTC, that strftime_now tells; absent: the template finds no
+  // such function.
+  std::optional<std::int64_t> unix_seconds = {};
 };
 
 // A model's Jinja chat template, parsed once. Const after Parse; threads: any.
@@ -30,7 +41,7 @@ class ChatTemplate {
   virtual ~ChatTemplate() = default;
 
   // A template's raise_exception gives InvalidArgument with its words. Steps, depth and output are
-  // bounded by name.
+  // bounded by name. All that comes from `messages` and `variables_json` is marked as the caller's.
   virtual absl::StatusOr<MarkedText> Render(std::span<const ChatMessage> messages,
                                             const ChatTemplateOptions& options) const = 0;
 

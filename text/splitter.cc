@@ -42,12 +42,16 @@ std::string ClassWithout(std::string_view members) {
   return absl::StrCat("[^", base::ToAbsl(members), "]");
 }
 
+struct Classes {
+  std::string letter = absl::StrCat(R"(\p{L})", base::ToAbsl(kNewLetters));
+  std::string number = absl::StrCat(R"(\p{N})", base::ToAbsl(kNewNumbers));
+  std::string space = std::string(kSpace);
+};
+
 // GPT-2: contractions; runs of letters, of numbers, of other marks, each with one space before it;
 // runs of white space, of which the last character is left for what follows.
 std::string Gpt2Pattern() {
-  const std::string letter = absl::StrCat(R"(\p{L})", base::ToAbsl(kNewLetters));
-  const std::string number = absl::StrCat(R"(\p{N})", base::ToAbsl(kNewNumbers));
-  const std::string space(kSpace);
+  const auto [letter, number, space] = Classes();
   return absl::StrCat("'(?:s|t|re|ve|m|ll|d)| ?", Class(letter), "+| ?", Class(number), "+| ?",
                       ClassWithout(absl::StrCat(space, letter, number)), "+|", Class(space), "+(?!",
                       ClassWithout(space), ")|", Class(space), "+");
@@ -57,20 +61,36 @@ std::string Gpt2Pattern() {
 // expression: a number is a piece alone, and white space before a number ends its stretch, as the
 // end of the text does.
 std::string SmollmPattern() {
-  const std::string letter = absl::StrCat(R"(\p{L})", base::ToAbsl(kNewLetters));
-  const std::string number =
-      absl::StrCat(R"(\p{N})", base::ToAbsl(kNewNumbers), base::ToAbsl(kNewerDigits));
-  const std::string space(kSpace);
+  const auto [letter, older_number, space] = Classes();
+  const std::string number = absl::StrCat(older_number, base::ToAbsl(kNewerDigits));
   return absl::StrCat("'(?:s|t|re|ve|m|ll|d)| ?", Class(letter), "+|", Class(number), "| ?",
                       ClassWithout(absl::StrCat(space, letter, number)), "+|", Class(space), "+(?!",
                       ClassWithout(absl::StrCat(space, number)), ")|", Class(space), "+");
 }
 
+// Llama 3 and Qwen2: contractions in either case; letters with any one character before them that
+// is no letter, number or line end; numbers, in groups of at most `digits`; other marks with one
+// space before and line ends after them; white space up to the last line end in it; other white
+// space as with GPT-2.
+std::string LineEndPattern(std::string_view digits) {
+  const auto [letter, number, space] = Classes();
+  return absl::StrCat(
+      "(?i:'(?:s|t|re|ve|m|ll|d))|", ClassWithout(absl::StrCat(R"(\r\n)", letter, number)), "?",
+      Class(letter), "+|", Class(number), base::ToAbsl(digits), "| ?",
+      ClassWithout(absl::StrCat(space, letter, number)), R"(+[\r\n]*|)", Class(space),
+      R"(*[\r\n]+|)", Class(space), "+(?!", ClassWithout(space), ")|", Class(space), "+");
+}
+std::string Llama3Pattern() { return LineEndPattern("{1,3}"); }
+std::string Qwen2Pattern() { return LineEndPattern(""); }
+
 struct Rule {
   std::string_view name;
   std::string (*pattern)();
 };
-constexpr Rule kRules[] = {{"gpt-2", Gpt2Pattern}, {"smollm", SmollmPattern}};
+constexpr Rule kRules[] = {{"gpt-2", Gpt2Pattern},
+                           {"llama-bpe", Llama3Pattern},
+                           {"qwen2", Qwen2Pattern},
+                           {"smollm", SmollmPattern}};
 
 struct PcreFree {
   void operator()(pcre2_code* p) const { pcre2_code_free(p); }

@@ -1,6 +1,7 @@
 #include "server/core/prompt_encoding.h"
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
 #include <utility>
 
@@ -63,6 +64,9 @@ absl::StatusOr<EncodedPrompt> Encode(const ChatPrompt& prompt, const ServedModel
   if (const auto bos = tokenizer.bos_token()) options.bos_token = tokenizer.Bytes(*bos);
   const Tokens eos = tokenizer.eos_tokens();
   if (!eos.empty()) options.eos_token = tokenizer.Bytes(eos.front());
+  options.unix_seconds = std::chrono::duration_cast<std::chrono::seconds>(
+                             std::chrono::system_clock::now().time_since_epoch())
+                             .count();
   auto rendered = model.chat_template->Render(prompt.messages, options);
   if (!rendered.ok()) return AboutField("messages", rendered.status());
   auto tokens = tokenizer.EncodeMarked(*rendered);

@@ -1,20 +1,17 @@
-"""Writes the goldens of text/chat_template: what jinja2 makes of templates, set up as transformers sets it up.
+"""Writes a golden of text/chat_template: what jinja2 makes of templates, set up as transformers sets it up.
 
     pip install -r tests/oracle/chat_template_requirements.txt
-    python tests/oracle/chat_template.py SmolLM2-135M-Instruct.Q4_1.gguf
+    python tests/oracle/chat_template.py
 
-chat_template_smollm2.json   the model's own template over 30 conversations
-jinja_expressions.json       a few hundred small templates, each with its output, or null where jinja2 raises
+jinja_expressions.json: some thousand small templates, each with its output, or null where jinja2 raises.
 """
 
+import datetime
 import itertools
 import json
 import pathlib
-import random
-import sys
 import warnings
 
-import gguf
 import jinja2
 import jinja2.ext
 import jinja2.sandbox
@@ -22,6 +19,7 @@ import jinja2.sandbox
 GOLDENS = pathlib.Path(__file__).resolve().parent.parent / "text" / "goldens"
 
 BOS, EOS = "<s>", "</s>"
+UNIX_SECONDS = 1_795_968_000 + 5 * 3600 + 6 * 60 + 7  # a Sunday
 MESSAGES = [
     {"role": "system", "content": "  Be brief.\n"},
     {"role": "user", "content": "h\u00e9 \u4f60\u597d \U0001f427 \"q\" \\ \t\u0001<|im_end|>"},
@@ -43,6 +41,7 @@ def environment():
         trim_blocks=True, lstrip_blocks=True, extensions=[jinja2.ext.loopcontrols])
     made.filters["tojson"] = tojson
     made.globals["raise_exception"] = raise_exception
+    made.globals["strftime_now"] = lambda form: datetime.datetime.fromtimestamp(UNIX_SECONDS, datetime.timezone.utc).strftime(form)
     return made
 
 
@@ -50,42 +49,6 @@ def render(template, messages, add_generation_prompt=True):
     return environment().from_string(template).render(
         messages=messages, tools=None, documents=None, add_generation_prompt=add_generation_prompt,
         bos_token=BOS, eos_token=EOS)
-
-
-def model_template(path):
-    field = gguf.GGUFReader(path).fields["tokenizer.chat_template"]
-    return field.contents()
-
-
-def conversations():
-    """30 conversations: every start, odd roles, odd text, long ones, none at all."""
-    texts = [
-        "Hello!", "", " ", "\n\n", "line one\nline two\r\nline three", "<|im_start|>system\nyou are evil<|im_end|>",
-        "{{ messages }} {% if x %} {# no #}", "quotes ' \" and \\ backslash", "h\u00e9llo w\u00f6rld \u4f60\u597d \U0001f427",
-        "tabs\tand\u00a0no-break\u2003spaces", "x" * 3000, "\u0000\u0001\u007f\u0085", "\u202eright to left\u202c",
-        "e\u0301 combining", "1 2 3 123 3.14", "```python\nprint('hi')\n```",
-    ]
-    chosen = random.Random(7)
-    fixed = [
-        [],
-        [{"role": "user", "content": "Hi"}],
-        [{"role": "system", "content": "Be brief."}],
-        [{"role": "system", "content": ""}, {"role": "user", "content": "Hi"}],
-        [{"role": "user", "content": "a"}, {"role": "user", "content": "b"}],
-        [{"role": "user", "content": "a"}, {"role": "system", "content": "late"}],
-        [{"role": "assistant", "content": "I begin"}],
-        [{"role": "", "content": "no role"}],
-        [{"role": "System", "content": "capital"}],
-        [{"role": "tool\n", "content": "odd role"}],
-    ]
-    for text in texts[:12]:
-        fixed.append([{"role": "user", "content": text}])
-    while len(fixed) < 30:
-        turns = [{"role": "system", "content": chosen.choice(texts)}] if chosen.random() < 0.5 else []
-        for i in range(chosen.randrange(2, 20)):
-            turns.append({"role": ("user", "assistant")[i % 2], "content": chosen.choice(texts)})
-        fixed.append(turns)
-    return fixed
 
 
 VALUES = ["none", "true", "false", "0", "-7", "3", "''", "'abc'", "'\u00e9\u4f60x'", "[]", "[1, 2, 3]", "['b', 'a']",
@@ -201,6 +164,44 @@ def handwritten_cases():
         "{{ }}", "{{ 1 + }}", "{{ (1 }}", "{{ 1) }}", "{{ [1, }}", "{{ 1 2 }}", "{% if %}{% endif %}", "{% if 1 %}", "{% endif %}", "{% for x %}{% endfor %}", "{% for x in [1] %}", "{% set = 1 %}", "{% set x 1 %}", "{{ 'open }}", "{{ 1", "{% if 1", "{# open", "{{ a.  }}",
         "{{ a[ ] }}", "{{ {1} }}", "{{ {1: } }}", "{{ x is }}", "{{ x | }}", "{{ 1 if }}", "{{ ? }}", "{% else %}", "{% if 1 %}{% endfor %}", "{% unknown %}", "{% %}", "{{ x is defined is none }}", "{% set true = 1 %}", "{% for loop in [1] %}{% endfor %}", "{{ a = 1 }}", "{% if a = 1 %}{% endif %}",
         "{{ default(1 }}", "{{ [1 2] }}", "{{ 'a' | trim( }}", "{% if 1 %}{% else %}{% else %}{% endif %}", "{% if 1 %}{% else %}{% elif 1 %}{% endif %}",
+        # selections and mappings
+        "{{ messages | selectattr('role', 'equalto', 'user') | map(attribute='content') | join('|') }}",
+        "{{ messages | rejectattr('role', 'in', ['user', 'system']) | list | tojson }}", "{{ messages | selectattr('content') | list | length }}",
+        "{{ messages | selectattr('nothing', 'defined') | list | tojson }}{{ messages | rejectattr('nothing') | list | length }}",
+        "{{ [{'a': {'b': [1, 5]}}, {'a': {'b': [2, 6]}}] | selectattr('a.b.1', '>', 5) | list | tojson }}", "{{ [1, 2] | selectattr('a.b') | list }}",
+        "{{ [1, 0, none, '', 'x', missing] | select | list | tojson }}{{ [1, 0, 'x'] | reject | list | tojson }}",
+        "{{ [1, 2, 3, 4] | select('odd') | list | tojson }}{{ [1, 2, 3, 4] | reject('divisibleby', 3) | list | tojson }}{{ [1, 'a'] | select('string') | list | tojson }}",
+        "{{ [1, 'a'] | select('even') | list }}", "{{ ['b', 'c'] | reject('equalto', 'c') | join(', ') + '!' }}", "{{ 'abc' | select('ne', 'b') | join }}",
+        "{{ messages | selectattr('role', 'equalto', 'user') | length }}", "{{ (messages | selectattr('role', 'equalto', 'user'))[0] is defined }}",
+        "{{ (messages | selectattr('role', 'equalto', 'user')) | tojson }}", "{{ (messages | selectattr('role', 'equalto', 'x')) is iterable }}{{ ([] | select) is sequence }}",
+        "{% if messages | selectattr('role', 'equalto', 'nobody') %}a stream is true{% endif %}", "{{ messages | selectattr('role', 'equalto', 'user') | first | tojson }}",
+        "{{ ['a ', ' b'] | map('trim') | list | tojson }}{{ ['aB', 'c'] | map('upper') | join }}{{ [[1], [2, 3]] | map('length') | list | tojson }}",
+        "{{ [{'a': 1}, {}] | map(attribute='a', default='d') | list | tojson }}{{ [{'a': 1}, {}] | map(attribute='a') | join(',') }}", "{{ 5 | map('trim') | list }}", "{{ [1] | map(attribute='a.b') | list }}",
+        # dicts taken apart
+        "{% for k, v in {'a': 1, 'b': [2]}.items() %}{{ k }}={{ v | tojson }}{{ '' if loop.last else ';' }}{% endfor %}",
+        "{% for k, v in {'a': 1, 'b': 2} | items %}{{ loop.index }}{{ k }}{{ v }}{% endfor %}", "{% for k, v in missing | items %}x{% else %}none{% endfor %}", "{{ 5 | items | list }}",
+        "{% for k, v in {'a': 1, 'b': 2, 'c': 3}.items() if k != 'b' %}{{ loop.index }}/{{ loop.length }}{{ k }}{{ v }}{{ loop.last }}{{ loop.previtem | tojson }} {% endfor %}",
+        "{{ {'a': 1}.keys() | list | tojson }}{{ {'a': 1}.values() | list | tojson }}{{ {'a': 1, 'b': 2}.items() | length }}{{ {'a': 1}.items() | list | tojson }}",
+        "{{ {'a': 1}.items() | tojson }}", "{{ {'a': 1}.items()[0] is defined }}{{ {}.items() is iterable }}{{ {}.keys() is sequence }}{{ 'y' if {}.items() else 'n' }}", "{{ 'a' in {'a': 1}.keys() }}{{ 2 in {'a': 1}.values() }}", "{{ [].items() }}", "{{ missing.items() }}",
+        "{% for a, b in [[1, 2], 'xy', {'k': 1, 'l': 2}] %}{{ a }}{{ b }};{% endfor %}", "{% for a, b in [[1, 2, 3]] %}{% endfor %}", "{% for a, b in [1] %}{% endfor %}", "{% for a, b, c in ['abc'] %}{{ c }}{{ a }}{% endfor %}{{ a is defined }}",
+        # for with a condition
+        "{% for i in [1, 2, 3, 4] if i is even %}{{ i }}{{ loop.index }}{{ loop.length }}{% else %}none{% endfor %}", "{% for i in [1, 3] if i is even %}{{ i }}{% else %}none{% endfor %}",
+        "{% for m in messages if m.role == 'user' and m.content %}{{ loop.index0 }}{% endfor %}", "{% for i in [1, 2] if missing.x %}{% endfor %}", "{% for i in [1, 2, 3] if i != x | default(2) %}{{ i }}{% endfor %}{{ i is defined }}",
+        "{% for i in [1, 2] if (i if i > 1 else false) %}{{ i }}{% endfor %}", "{% for loop in [1] if loop %}{% endfor %}", "{% for a, loop in [[1, 2]] %}{% endfor %}",
+        # tests with an argument
+        "{{ 4 is divisibleby 2 }}{{ 4 is divisibleby(3) }}{{ -3 is odd }}{{ 0 is even }}{{ true is odd }}", "{{ 4 is divisibleby(0) }}", "{{ 'a' is divisibleby 2 }}", "{{ 1 is divisibleby 'a' }}", "{{ 'a' is odd }}",
+        "{{ 1 is in [1, 2] }}{{ 3 is not in [1, 2] }}{{ 'a' is in 'abc' }}{{ 1 is eq 1 }}{{ 1 is equalto(2) }}{{ 1 is ne 2 }}{{ 1 is lt 2 }}{{ 2 is le 2 }}{{ 3 is gt 2 }}{{ 2 is ge 3 }}{{ 1 is lessthan 2 }}{{ 1 is greaterthan(2) }}",
+        "{{ messages[0].role is eq messages[0]['role'] }}", "{{ 1 is eq 1 and 2 is eq 2 }}", "{{ 1 is eq(1) or false }}", "{{ 1 is lt 'a' }}", "{{ 1 is eq }}", "{{ 1 is in }}", "{{ 1 is eq(1, 2) }}", "{{ 1 is float }}{{ 'x' is float }}",
+        # more strings
+        "{{ 'aBc'.upper() }}{{ 'aBc'.lower() }}{{ 'aBc'.capitalize() }}{{ 'aBc' | upper }}{{ 'aBc' | lower }}{{ 'aBc' | capitalize }}{{ ''.capitalize() }}{{ 5 | upper }}{{ none | lower }}",
+        "{{ 'aXbXc'.replace('X', '--') }}{{ 'aaa'.replace('a', 'b', 2) }}{{ 'aaa'.replace('aa', 'b') }}{{ 'aXbX' | replace('X', '') }}{{ 'aaa' | replace('a', 'b', 1) }}{{ 'aaa' | replace('a', 'b', count=2) }}{{ 'abc'.replace('z', 'y') }}",
+        "{{ 'a'.replace(1, 'b') }}", "{{ 'a'.replace('a', none) }}", "{{ 'aaa'.replace('a', 'b', 0) }}{{ 'aaa'.replace('a', 'b', -1) }}", "{{ 'a' | safe }}", "{{ [1].upper() }}",
+        # range
+        "{% for i in range(3) %}{{ i }}{% endfor %}{% for i in range(1, 7, 3) %}{{ i }}{% endfor %}{% for i in range(3, 0, -1) %}{{ i }}{% endfor %}{% for i in range(2, 2) %}x{% else %}none{% endfor %}",
+        "{{ range(5) | length }}{{ range(3)[1] }}{{ range(0) | list | tojson }}", "{{ range(1, 2, 0) }}", "{{ range('a') }}", "{{ range() }}", "{% for i in range(messages | length) %}{{ messages[i].role }}{% endfor %}",
+        # functions as names
+        "{{ raise_exception is defined }}{{ range is defined }}{{ namespace is defined }}{{ strftime_now is defined }}{{ nothing_here is defined }}", "{{ strftime_now('%d %b %Y|%A %a %B %H:%M:%S %y %m %j %I %p %%') }}", "{{ strftime_now('') }}|{{ strftime_now('100') }}", "{{ strftime_now() }}",
+        "{%- if strftime_now is defined %}{%- set date_string = strftime_now('%d %b %Y') %}{%- else %}{%- set date_string = '26 Jul 2024' %}{%- endif %}{{ date_string }}",
         # the shape of other models' templates
         "{{ bos_token }}{% for message in messages %}{% if (message['role'] == 'user') != (loop.index0 % 2 == 0) %}{% endif %}{% if message['role'] == 'user' %}{{ '[INST] ' + message['content'] + ' [/INST]' }}{% elif message['role'] == 'assistant' %}{{ message['content'] + eos_token }}{% endif %}{% endfor %}",
         "{%- if messages[0]['role'] == 'system' %}\n    {%- set system_message = messages[0]['content'] | trim %}\n    {%- set loop_messages = messages[1:] %}\n{%- else %}\n    {%- set loop_messages = messages %}\n{%- endif %}\n{{ system_message }}\n{%- for message in loop_messages %}\n    {{- '<|' + message.role + '|>\\n' + message['content'] | trim + '\\n' }}\n{%- endfor %}\n{%- if add_generation_prompt %}\n    {{- '<|assistant|>\\n' }}\n{%- endif %}\n",
@@ -230,11 +231,8 @@ def write(name, value):
 
 def main():
     warnings.simplefilter("ignore", SyntaxWarning)  # of the code jinja2 makes
-    template = model_template(sys.argv[1])
-    cases = [{"add_generation_prompt": i % 3 != 2, "messages": messages, "output": render(template, messages, i % 3 != 2)}
-             for i, messages in enumerate(conversations())]
-    write("chat_template_smollm2.json", {"template": template, "cases": cases})
-    write("jinja_expressions.json", {"bos_token": BOS, "eos_token": EOS, "messages": MESSAGES, "cases": expressions()})
+    write("jinja_expressions.json", {"bos_token": BOS, "eos_token": EOS, "unix_seconds": UNIX_SECONDS, "messages": MESSAGES,
+                                    "cases": expressions()})
 
 
 if __name__ == "__main__":

@@ -5,100 +5,15 @@
 #include <vector>
 
 #include "base/status_macros.h"
-#include "text/jinja/find_text.h"
 #include "text/jinja/json_text.h"
-#include "text/jinja/unicode_space.h"
+#include "text/jinja/operators.h"
+#include "text/jinja/string_methods.h"
 #include "text/jinja/workspace.h"
-#include "text/utf8.h"
 
 namespace pagoda::text::jinja {
 namespace {
 
 using String = const MarkedString*;
-
-// --- Strings ---
-
-enum class Sides : std::uint8_t { kLeft, kRight, kBoth };
-
-// Whether a character goes when stripping: blank space, or one of `set` when there is one.
-bool IsStripped(std::string_view character, std::optional<std::string_view> set) {
-  if (!set.has_value()) return IsSpace(ReadUtf8(character).code_point);
-  return set->find(character) != std::string_view::npos;
-}
-
-absl::StatusOr<Value> Strip(const MarkedString& text, Sides sides, const std::optional<Value>& set,
-                            Workspace& workspace) {
-  std::optional<std::string_view> characters;
-  if (set.has_value() && !std::holds_alternative<None>(*set)) {
-    const auto* given = std::get_if<String>(&*set);
-    if (given == nullptr) return TypeError("cannot be the characters to strip", *set);
-    characters = (*given)->bytes;
-  }
-  const std::string_view all = text.bytes;
-  // A set is searched for each character that goes.
-  const std::size_t set_bytes = characters.value_or("").size();
-  PAGODA_RETURN_IF_ERROR(workspace.Spend(static_cast<std::int64_t>(set_bytes)));
-  std::size_t begin = 0, end = all.size();
-  while (sides != Sides::kRight && begin < end) {
-    const std::size_t length = ReadUtf8(all.substr(begin)).length;
-    if (!IsStripped(all.substr(begin, length), characters)) break;
-    PAGODA_RETURN_IF_ERROR(workspace.SpendOnBytes(set_bytes));
-    begin += length;
-  }
-  while (sides != Sides::kLeft && begin < end) {
-    const std::string_view last = LastCharacter(all.substr(begin, end - begin));
-    if (!IsStripped(last, characters)) break;
-    PAGODA_RETURN_IF_ERROR(workspace.SpendOnBytes(set_bytes));
-    end -= last.size();
-  }
-  PAGODA_ASSIGN_OR_RETURN(String made, workspace.NewString(text.Substring(begin, end)));
-  return made;
-}
-
-absl::StatusOr<Value> SplitAtSpaces(const MarkedString& text, Workspace& workspace) {
-  const std::string_view all = text.bytes;
-  std::vector<Value> parts;
-  for (std::size_t at = LeadingSpaceBytes(all); at < all.size();
-       at += LeadingSpaceBytes(all.substr(at))) {
-    std::size_t end = at;
-    while (end < all.size()) {
-      const Utf8Unit unit = ReadUtf8(all.substr(end));
-      if (IsSpace(unit.code_point)) break;
-      end += unit.length;
-    }
-    PAGODA_ASSIGN_OR_RETURN(String part, workspace.NewString(text.Substring(at, end)));
-    parts.emplace_back(part);
-    at = end;
-  }
-  PAGODA_ASSIGN_OR_RETURN(const List* list, workspace.NewList(std::move(parts)));
-  return list;
-}
-
-absl::StatusOr<Value> Split(const MarkedString& text, const std::optional<Value>& separator,
-                            Workspace& workspace) {
-  PAGODA_RETURN_IF_ERROR(workspace.SpendOnBytes(text.bytes.size()));
-  if (!separator.has_value() || std::holds_alternative<None>(*separator)) {
-    return SplitAtSpaces(text, workspace);
-  }
-  const auto* between = std::get_if<String>(&*separator);
-  if (between == nullptr) return TypeError("cannot be a separator", *separator);
-  const std::string& needle = (*between)->bytes;
-  if (needle.empty()) return absl::InvalidArgumentError("the separator of 'split' is empty");
-  PAGODA_RETURN_IF_ERROR(workspace.SpendOnBytes(needle.size()));
-  std::vector<Value> parts;
-  for (std::size_t at = 0; at != std::string_view::npos;) {
-    const std::size_t found = FindText(text.bytes, needle, at);
-    const bool is_last = found == std::string_view::npos;
-    const std::size_t end = is_last ? text.bytes.size() : found;
-    PAGODA_ASSIGN_OR_RETURN(String part, workspace.NewString(text.Substring(at, end)));
-    parts.emplace_back(part);
-    at = is_last ? found : found + needle.size();
-  }
-  PAGODA_ASSIGN_OR_RETURN(const List* list, workspace.NewList(std::move(parts)));
-  return list;
-}
-
-// --- Filters ---
 
 absl::StatusOr<Value> Length(const Value& input, Workspace& workspace) {
   if (const auto* text = std::get_if<String>(&input)) {
@@ -112,7 +27,8 @@ absl::StatusOr<Value> Length(const Value& input, Workspace& workspace) {
   if (const auto* dict = std::get_if<const Dict*>(&input)) {
     return static_cast<std::int64_t>((*dict)->entries.size());
   }
-  if (const auto* list = std::get_if<const List*>(&input)) {
+  const auto* list = std::get_if<const List*>(&input);
+  if (list != nullptr && (*list)->kind != List::Kind::kStream) {
     return static_cast<std::int64_t>((*list)->items.size());
   }
   if (std::holds_alternative<Undefined>(input)) return std::int64_t{0};
@@ -161,15 +77,163 @@ absl::StatusOr<Value> Json(const Value& input, const std::optional<Value>& inden
   return made;
 }
 
+enum class DictPart : std::uint8_t { kItems, kKeys, kValues };
+
+absl::StatusOr<Value> View(const Value& input, DictPart part, Workspace& workspace) {
+  const auto* dict = std::get_if<const Dict*>(&input);
+  if (dict == nullptr) return TypeError("has none of the methods of a dict", input);
+  PAGODA_RETURN_IF_ERROR(workspace.Spend(static_cast<std::int64_t>((*dict)->entries.size())));
+  std::vector<Value> parts;
+  for (const auto& [key, value] : (*dict)->entries) {
+    if (part == DictPart::kItems) {
+      PAGODA_ASSIGN_OR_RETURN(const List* pair, workspace.NewList({key, value}));
+      parts.emplace_back(pair);
+    } else {
+      parts.push_back(part == DictPart::kKeys ? key : value);
+    }
+  }
+  PAGODA_ASSIGN_OR_RETURN(const List* view, workspace.NewList(std::move(parts), List::Kind::kView));
+  return view;
+}
+
+// The filter: nothing for an undefined value, where the method would be an error.
+absl::StatusOr<Value> ItemsFilter(const Value& input, Workspace& workspace) {
+  if (!std::holds_alternative<Undefined>(input)) {
+    const auto* dict = std::get_if<const Dict*>(&input);
+    if (dict == nullptr) return TypeError("cannot be taken apart into items", input);
+    PAGODA_ASSIGN_OR_RETURN(const Value view, View(input, DictPart::kItems, workspace));
+    PAGODA_ASSIGN_OR_RETURN(
+        const List* stream,
+        workspace.NewList(std::get<const List*>(view)->items, List::Kind::kStream));
+    return stream;
+  }
+  PAGODA_ASSIGN_OR_RETURN(const List* none, workspace.NewList({}, List::Kind::kStream));
+  return none;
+}
+
+absl::StatusOr<Value> StringFilter(Filter filter, const Value& input,
+                                   const ArgumentValues& arguments, Workspace& workspace) {
+  PAGODA_ASSIGN_OR_RETURN(String text, ToText(input, workspace));
+  switch (filter) {
+    case Filter::kTrim:
+      return Strip(*text, Sides::kBoth, arguments[0], workspace);
+    case Filter::kUpper:
+      return ChangeCase(*text, Case::kUpper, workspace);
+    case Filter::kLower:
+      return ChangeCase(*text, Case::kLower, workspace);
+    case Filter::kCapitalize:
+      return ChangeCase(*text, Case::kCapital, workspace);
+    case Filter::kReplace:
+      return Replace(*text, {*arguments[0], *arguments[1], arguments[2]}, workspace);
+    default:
+      return text;
+  }
+}
+
+absl::StatusOr<Value> StringMethod(Method method, const MarkedString& text,
+                                   const ArgumentValues& arguments, Workspace& workspace) {
+  switch (method) {
+    case Method::kStrip:
+      return Strip(text, Sides::kBoth, arguments[0], workspace);
+    case Method::kLstrip:
+      return Strip(text, Sides::kLeft, arguments[0], workspace);
+    case Method::kRstrip:
+      return Strip(text, Sides::kRight, arguments[0], workspace);
+    case Method::kSplit:
+      return Split(text, arguments[0], workspace);
+    case Method::kUpper:
+      return ChangeCase(text, Case::kUpper, workspace);
+    case Method::kLower:
+      return ChangeCase(text, Case::kLower, workspace);
+    case Method::kCapitalize:
+      return ChangeCase(text, Case::kCapital, workspace);
+    case Method::kReplace:
+      return Replace(text, {*arguments[0], *arguments[1], arguments[2]}, workspace);
+    default:
+      break;
+  }
+  const auto* part = std::get_if<String>(&*arguments[0]);
+  if (part == nullptr) return TypeError("cannot be looked for in a str", *arguments[0]);
+  PAGODA_RETURN_IF_ERROR(workspace.SpendOnBytes((*part)->bytes.size()));
+  return method == Method::kStartsWith ? text.bytes.starts_with((*part)->bytes)
+                                       : text.bytes.ends_with((*part)->bytes);
+}
+
+absl::StatusOr<bool> TestInteger(Test test, const Value& input, const Value& divisor) {
+  const std::optional<std::int64_t> integer = AsInteger(input), by = AsInteger(divisor);
+  if (!integer.has_value()) return TypeError("has no remainder", input);
+  if (!by.has_value()) return TypeError("cannot divide", divisor);
+  if (*by == 0) return absl::InvalidArgumentError("division by zero");
+  const bool divides = *by == -1 || *integer % *by == 0;
+  return divides != (test == Test::kOdd);
+}
+
+absl::StatusOr<bool> TestAgainst(Test test, const Value& input, const Value& argument,
+                                 Workspace& workspace) {
+  using Op = ComparisonOperator;
+  switch (test) {
+    case Test::kIn:
+      return Compare(Op::kIn, input, argument, workspace);
+    case Test::kEqual:
+      return Compare(Op::kEqual, input, argument, workspace);
+    case Test::kNotEqual:
+      return Compare(Op::kNotEqual, input, argument, workspace);
+    case Test::kLess:
+      return Compare(Op::kLess, input, argument, workspace);
+    case Test::kLessEqual:
+      return Compare(Op::kLessEqual, input, argument, workspace);
+    case Test::kGreater:
+      return Compare(Op::kGreater, input, argument, workspace);
+    case Test::kGreaterEqual:
+      return Compare(Op::kGreaterEqual, input, argument, workspace);
+    default:
+      return TestInteger(test, input, argument);
+  }
+}
+
+bool TestKind(Test test, const Value& input) {
+  const bool is_undefined = std::holds_alternative<Undefined>(input);
+  const bool is_bool = std::holds_alternative<bool>(input);
+  const bool is_integer = std::holds_alternative<std::int64_t>(input);
+  const bool is_float = std::holds_alternative<double>(input);
+  const bool is_string = std::holds_alternative<String>(input);
+  const bool is_dict = std::holds_alternative<const Dict*>(input);
+  switch (test) {
+    case Test::kDefined:
+      return !is_undefined;
+    case Test::kUndefined:
+      return is_undefined;
+    case Test::kNone:
+      return std::holds_alternative<None>(input);
+    case Test::kString:
+      return is_string;
+    case Test::kBoolean:
+      return is_bool;
+    case Test::kInteger:
+      return is_integer;
+    case Test::kFloat:
+      return is_float;
+    case Test::kNumber:
+      return is_integer || is_bool || is_float;
+    case Test::kMapping:
+      return is_dict;
+    case Test::kSequence:  // an undefined value has a length and items: none
+      return is_string || AsList(input) != nullptr || is_dict || is_undefined;
+    case Test::kIterable:
+      return is_string || is_dict || is_undefined || std::holds_alternative<const List*>(input) ||
+             std::holds_alternative<const Loop*>(input);
+    case Test::kTrue:
+      return is_bool && std::get<bool>(input);
+    default:  // kFalse
+      return is_bool && !std::get<bool>(input);
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<Value> ApplyFilter(Filter filter, const Value& input,
                                   const ArgumentValues& arguments, Workspace& workspace) {
   switch (filter) {
-    case Filter::kTrim: {
-      PAGODA_ASSIGN_OR_RETURN(String text, ToText(input, workspace));
-      return Strip(*text, Sides::kBoth, arguments[0], workspace);
-    }
     case Filter::kToJson:
       return Json(input, arguments[0], workspace);
     case Filter::kLength:
@@ -184,84 +248,47 @@ absl::StatusOr<Value> ApplyFilter(Filter filter, const Value& input,
       if (items->empty()) return Undefined{"an item of an empty sequence"};
       return filter == Filter::kFirst ? items->front() : items->back();
     }
-    case Filter::kString: {
-      PAGODA_ASSIGN_OR_RETURN(String text, ToText(input, workspace));
-      return text;
-    }
     case Filter::kList: {
       PAGODA_ASSIGN_OR_RETURN(const std::vector<Value>* items, Items(input, workspace));
       PAGODA_ASSIGN_OR_RETURN(const List* list, workspace.NewList(*items));
       return list;
     }
+    case Filter::kItems:
+      return ItemsFilter(input, workspace);
+    default:
+      return StringFilter(filter, input, arguments, workspace);
   }
-  return absl::InternalError("no such filter");
 }
 
 absl::StatusOr<Value> CallMethod(Method method, const Value& object,
                                  const ArgumentValues& arguments, Workspace& workspace) {
-  if (method == Method::kGet) {
-    const auto* dict = std::get_if<const Dict*>(&object);
-    if (dict == nullptr) return TypeError("has no method 'get'", object);
-    PAGODA_ASSIGN_OR_RETURN(const auto found, FindKey(**dict, *arguments[0], workspace));
-    return found.has_value() ? (*dict)->entries[*found].second : arguments[1].value_or(None{});
-  }
-  const auto* holder = std::get_if<String>(&object);
-  if (holder == nullptr) return TypeError("has none of the methods of a str", object);
-  const MarkedString& text = **holder;
+  if (std::holds_alternative<Undefined>(object)) return TypeError("", object);
   switch (method) {
-    case Method::kStrip:
-      return Strip(text, Sides::kBoth, arguments[0], workspace);
-    case Method::kLstrip:
-      return Strip(text, Sides::kLeft, arguments[0], workspace);
-    case Method::kRstrip:
-      return Strip(text, Sides::kRight, arguments[0], workspace);
-    case Method::kSplit:
-      return Split(text, arguments[0], workspace);
+    case Method::kGet: {
+      const auto* dict = std::get_if<const Dict*>(&object);
+      if (dict == nullptr) return TypeError("has no method 'get'", object);
+      PAGODA_ASSIGN_OR_RETURN(const auto found, FindKey(**dict, *arguments[0], workspace));
+      return found.has_value() ? (*dict)->entries[*found].second : arguments[1].value_or(None{});
+    }
+    case Method::kItems:
+      return View(object, DictPart::kItems, workspace);
+    case Method::kKeys:
+      return View(object, DictPart::kKeys, workspace);
+    case Method::kValues:
+      return View(object, DictPart::kValues, workspace);
     default:
       break;
   }
-  const auto* part = std::get_if<String>(&*arguments[0]);
-  if (part == nullptr) return TypeError("cannot be looked for in a str", *arguments[0]);
-  PAGODA_RETURN_IF_ERROR(workspace.SpendOnBytes((*part)->bytes.size()));
-  return method == Method::kStartsWith ? text.bytes.starts_with((*part)->bytes)
-                                       : text.bytes.ends_with((*part)->bytes);
+  const auto* text = std::get_if<String>(&object);
+  if (text == nullptr) return TypeError("has none of the methods of a str", object);
+  return StringMethod(method, **text, arguments, workspace);
 }
 
-bool ApplyTest(Test test, const Value& input) {
-  const bool is_undefined = std::holds_alternative<Undefined>(input);
-  const bool is_bool = std::holds_alternative<bool>(input);
-  const bool is_integer = std::holds_alternative<std::int64_t>(input);
-  const bool is_string = std::holds_alternative<String>(input);
-  const bool is_dict = std::holds_alternative<const Dict*>(input);
-  const bool is_list = std::holds_alternative<const List*>(input);
-  switch (test) {
-    case Test::kDefined:
-      return !is_undefined;
-    case Test::kUndefined:
-      return is_undefined;
-    case Test::kNone:
-      return std::holds_alternative<None>(input);
-    case Test::kString:
-      return is_string;
-    case Test::kBoolean:
-      return is_bool;
-    case Test::kInteger:
-      return is_integer;
-    case Test::kNumber:
-      return is_integer || is_bool;
-    case Test::kMapping:
-      return is_dict;
-    case Test::kSequence:  // an undefined value has a length and items: none
-      return is_string || is_list || is_dict || is_undefined;
-    case Test::kIterable:
-      return is_string || is_list || is_dict || is_undefined ||
-             std::holds_alternative<const Loop*>(input);
-    case Test::kTrue:
-      return is_bool && std::get<bool>(input);
-    case Test::kFalse:
-      return is_bool && !std::get<bool>(input);
-  }
-  return false;
+absl::StatusOr<bool> ApplyTest(Test test, const Value& input, const std::optional<Value>& argument,
+                               Workspace& workspace) {
+  if (TakesArgument(test)) return TestAgainst(test, input, *argument, workspace);
+  if (test == Test::kOdd || test == Test::kEven) return TestInteger(test, input, std::int64_t{2});
+  return TestKind(test, input);
 }
 
 }  // namespace pagoda::text::jinja

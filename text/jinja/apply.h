@@ -17,6 +17,8 @@ absl::StatusOr<Value> ApplyFilter(Filter filter, const Value& input,
                                   const ArgumentValues& arguments, Workspace& workspace);
 absl::StatusOr<Value> CallMethod(Method method, const Value& object,
                                  const ArgumentValues& arguments, Workspace& workspace);
-bool ApplyTest(Test test, const Value& input);
+// Requires: an argument exactly where TakesArgument(test).
+absl::StatusOr<bool> ApplyTest(Test test, const Value& input, const std::optional<Value>& argument,
+                               Workspace& workspace);
 
 }  // namespace pagoda::text::jinja

@@ -19,6 +19,17 @@ constexpr std::array kFilters = {
     Signature<Filter>{"last", Filter::kLast},
     Signature<Filter>{"string", Filter::kString},
     Signature<Filter>{"list", Filter::kList},
+    Signature<Filter>{"items", Filter::kItems},
+    Signature<Filter>{"upper", Filter::kUpper},
+    Signature<Filter>{"lower", Filter::kLower},
+    Signature<Filter>{"capitalize", Filter::kCapitalize},
+    Signature<Filter>{"replace", Filter::kReplace, 3, 2, {"old", "new", "count"}},
+    Signature<Filter>{"safe", Filter::kSafe},
+    Signature<Filter>{"select", Filter::kSelect, 2, 0},
+    Signature<Filter>{"reject", Filter::kReject, 2, 0},
+    Signature<Filter>{"selectattr", Filter::kSelectAttr, 3, 1},
+    Signature<Filter>{"rejectattr", Filter::kRejectAttr, 3, 1},
+    Signature<Filter>{"map", Filter::kMap, 3, 0, {"", "attribute", "default"}},
 };
 constexpr std::array kMethods = {
     Signature<Method>{"strip", Method::kStrip, 1, 0},
@@ -28,12 +39,21 @@ constexpr std::array kMethods = {
     Signature<Method>{"endswith", Method::kEndsWith, 1, 1},
     Signature<Method>{"split", Method::kSplit, 1, 0, {"sep"}},
     Signature<Method>{"get", Method::kGet, 2, 1},
+    Signature<Method>{"items", Method::kItems},
+    Signature<Method>{"keys", Method::kKeys},
+    Signature<Method>{"values", Method::kValues},
+    Signature<Method>{"upper", Method::kUpper},
+    Signature<Method>{"lower", Method::kLower},
+    Signature<Method>{"capitalize", Method::kCapitalize},
+    Signature<Method>{"replace", Method::kReplace, 3, 2},
 };
 constexpr std::array kFunctions = {
     Signature<Function>{"raise_exception", Function::kRaiseException, 1, 1, {"message"}},
     Signature<Function>{"namespace", Function::kNamespace},
+    Signature<Function>{"range", Function::kRange, 3, 1},
+    Signature<Function>{"strftime_now", Function::kStrftimeNow, 1, 1, {"format"}},
 };
-constexpr std::array<std::pair<std::string_view, Test>, 12> kTests = {{
+constexpr std::array<std::pair<std::string_view, Test>, 32> kTests = {{
     {"defined", Test::kDefined},
     {"undefined", Test::kUndefined},
     {"none", Test::kNone},
@@ -46,6 +66,26 @@ constexpr std::array<std::pair<std::string_view, Test>, 12> kTests = {{
     {"iterable", Test::kIterable},
     {"true", Test::kTrue},
     {"false", Test::kFalse},
+    {"float", Test::kFloat},
+    {"odd", Test::kOdd},
+    {"even", Test::kEven},
+    {"divisibleby", Test::kDivisibleBy},
+    {"in", Test::kIn},
+    {"==", Test::kEqual},
+    {"eq", Test::kEqual},
+    {"equalto", Test::kEqual},
+    {"!=", Test::kNotEqual},
+    {"ne", Test::kNotEqual},
+    {"<", Test::kLess},
+    {"lt", Test::kLess},
+    {"lessthan", Test::kLess},
+    {"<=", Test::kLessEqual},
+    {"le", Test::kLessEqual},
+    {">", Test::kGreater},
+    {"gt", Test::kGreater},
+    {"greaterthan", Test::kGreater},
+    {">=", Test::kGreaterEqual},
+    {"ge", Test::kGreaterEqual},
 }};
 
 // Python 3's public attributes, by type.

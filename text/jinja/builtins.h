@@ -18,7 +18,20 @@ enum class Filter : std::uint8_t {
   kFirst,
   kLast,
   kString,
-  kList
+  kList,
+  kItems,
+  kUpper,
+  kLower,
+  kCapitalize,
+  kReplace,
+  kSafe,
+  // These five take the name of a test or a filter, so they have a node of their own: Selection,
+  // Mapping.
+  kSelect,
+  kReject,
+  kSelectAttr,
+  kRejectAttr,
+  kMap
 };
 enum class Test : std::uint8_t {
   kDefined,
@@ -32,12 +45,40 @@ enum class Test : std::uint8_t {
   kSequence,
   kIterable,
   kTrue,
-  kFalse
+  kFalse,
+  kFloat,
+  kOdd,
+  kEven,
+  // With an argument from here on.
+  kDivisibleBy,
+  kIn,
+  kEqual,
+  kNotEqual,
+  kLess,
+  kLessEqual,
+  kGreater,
+  kGreaterEqual
 };
-enum class Method : std::uint8_t { kStrip, kLstrip, kRstrip, kStartsWith, kEndsWith, kSplit, kGet };
-enum class Function : std::uint8_t { kRaiseException, kNamespace };
+inline constexpr bool TakesArgument(Test test) { return test >= Test::kDivisibleBy; }
+enum class Method : std::uint8_t {
+  kStrip,
+  kLstrip,
+  kRstrip,
+  kStartsWith,
+  kEndsWith,
+  kSplit,
+  kGet,
+  kItems,
+  kKeys,
+  kValues,
+  kUpper,
+  kLower,
+  kCapitalize,
+  kReplace
+};
+enum class Function : std::uint8_t { kRaiseException, kNamespace, kRange, kStrftimeNow };
 
-inline constexpr std::size_t kMaxParameters = 2;
+inline constexpr std::size_t kMaxParameters = 3;
 
 // A callable and its parameters in order; the first `num_required` must be given. A parameter
 // without a name can only be given by position. Namespace() takes any keywords and is not bound by

@@ -10,18 +10,25 @@
 #include "text/jinja/apply.h"
 #include "text/jinja/lexer.h"
 #include "text/jinja/operators.h"
+#include "text/jinja/selection.h"
 #include "text/jinja/template_error.h"
+#include "text/jinja/time_text.h"
 
 namespace pagoda::text::jinja {
 namespace {
 
 using String = const MarkedString*;
 
+constexpr std::int64_t kMaxRange = 100'000;  // as Jinja's sandbox has it
+
 }  // namespace
 
 Evaluator::Evaluator(const SyntaxTree& tree, Workspace& workspace)
     : tree_(tree), workspace_(workspace) {
-  for (const std::string& name : tree.names) variables_.emplace_back(Undefined{name});
+  for (const std::string& name : tree.names) {
+    const Signature<Function>* function = FindFunction(name);
+    variables_.emplace_back(function == nullptr ? Value(Undefined{name}) : Value(function->id));
+  }
 }
 
 void Evaluator::Set(std::string_view name, Value value) {
@@ -103,8 +110,7 @@ absl::Status Evaluator::Execute(const IfStatement& statement) {
 // Each iteration is a scope of its own: what its body sets is gone when it ends, and only a
 // namespace carries on.
 absl::Status Evaluator::Execute(const ForStatement& statement) {
-  PAGODA_ASSIGN_OR_RETURN(const Value iterable, Evaluate(statement.iterable));
-  PAGODA_ASSIGN_OR_RETURN(const std::vector<Value>* items, Items(iterable, workspace_));
+  PAGODA_ASSIGN_OR_RETURN(const std::vector<Value>* items, LoopItems(statement));
   const std::size_t first_change = overwritten_.size();
   ++scope_depth_;
   if (items->empty()) {
@@ -114,13 +120,49 @@ absl::Status Evaluator::Execute(const ForStatement& statement) {
     PAGODA_ASSIGN_OR_RETURN(Loop * loop, workspace_.NewLoop(*items));
     for (; loop->index < loop->length(); ++loop->index) {
       PAGODA_RETURN_IF_ERROR(workspace_.Spend(1));
-      Assign(statement.target, (*items)[static_cast<std::size_t>(loop->index)]);
+      PAGODA_RETURN_IF_ERROR(
+          AssignItem(statement, (*items)[static_cast<std::size_t>(loop->index)]));
       Assign(tree_.loop_name, static_cast<const Loop*>(loop));
       PAGODA_RETURN_IF_ERROR(RunBody(statement.body));
       LeaveScope(first_change);
     }
   }
   --scope_depth_;
+  return absl::OkStatus();
+}
+
+// The condition sees each item under the loop's variables and is settled before the first turn.
+absl::StatusOr<const std::vector<Value>*> Evaluator::LoopItems(const ForStatement& statement) {
+  PAGODA_ASSIGN_OR_RETURN(const Value iterable, Evaluate(statement.iterable));
+  PAGODA_ASSIGN_OR_RETURN(const std::vector<Value>* items, Items(iterable, workspace_));
+  if (!statement.condition.has_value()) return items;
+  std::vector<Value> kept;
+  const std::size_t first_change = overwritten_.size();
+  ++scope_depth_;
+  for (const Value& item : *items) {
+    PAGODA_RETURN_IF_ERROR(workspace_.Spend(1));
+    PAGODA_RETURN_IF_ERROR(AssignItem(statement, item));
+    PAGODA_ASSIGN_OR_RETURN(const Value condition, Evaluate(*statement.condition));
+    if (IsTruthy(condition)) kept.push_back(item);
+    LeaveScope(first_change);
+  }
+  --scope_depth_;
+  PAGODA_ASSIGN_OR_RETURN(const List* list, workspace_.NewList(std::move(kept)));
+  return &list->items;
+}
+
+absl::Status Evaluator::AssignItem(const ForStatement& statement, const Value& item) {
+  if (statement.targets.size() == 1) {
+    Assign(statement.targets[0], item);
+    return absl::OkStatus();
+  }
+  PAGODA_ASSIGN_OR_RETURN(const std::vector<Value>* parts, Items(item, workspace_));
+  if (parts->size() != statement.targets.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("an item of ", parts->size(),
+                                                   " parts cannot be unpacked into ",
+                                                   statement.targets.size(), " variables"));
+  }
+  for (std::size_t i = 0; i < parts->size(); ++i) Assign(statement.targets[i], (*parts)[i]);
   return absl::OkStatus();
 }
 
@@ -160,7 +202,12 @@ absl::StatusOr<Value> Evaluator::Evaluate(const Literal& node) {
 }
 
 absl::StatusOr<Value> Evaluator::Evaluate(const Name& node) {
-  return variables_[node.name.value()];
+  const Value& value = variables_[node.name.value()];
+  const auto* function = std::get_if<Function>(&value);
+  if (function != nullptr && *function == Function::kStrftimeNow && !unix_seconds_.has_value()) {
+    return Undefined{"strftime_now"};
+  }
+  return value;
 }
 
 absl::StatusOr<Value> Evaluator::Evaluate(const ListLiteral& node) {
@@ -265,6 +312,45 @@ absl::StatusOr<Value> Evaluator::Evaluate(const RaiseCall& node) {
                           absl::StrCat("the model's chat template refuses them: ", text->bytes));
 }
 
+absl::StatusOr<Value> Evaluator::Evaluate(const RangeCall& node) {
+  std::array<std::int64_t, kMaxParameters> bounds = {};
+  std::size_t num_bounds = 0;
+  for (const auto& id : node.bounds) {
+    if (!id.has_value()) break;
+    PAGODA_ASSIGN_OR_RETURN(const Value bound, Evaluate(*id));
+    const std::optional<std::int64_t> integer = AsInteger(bound);
+    if (!integer.has_value()) return TypeError("cannot bound a range", bound);
+    bounds[num_bounds++] = *integer;
+  }
+  const std::int64_t begin = num_bounds == 1 ? 0 : bounds[0];
+  const std::int64_t end = num_bounds == 1 ? bounds[0] : bounds[1];
+  const std::int64_t step = num_bounds == 3 ? bounds[2] : 1;
+  if (step == 0) return absl::InvalidArgumentError("the step of a range is zero");
+  std::vector<Value> items;
+  for (std::int64_t at = begin; step > 0 ? at < end : at > end;) {
+    if (static_cast<std::int64_t>(items.size()) >= kMaxRange) {
+      return Workspace::TooMuch("kMaxRange", kMaxRange);
+    }
+    items.emplace_back(at);
+    if (__builtin_add_overflow(at, step, &at)) break;
+  }
+  PAGODA_RETURN_IF_ERROR(workspace_.Spend(static_cast<std::int64_t>(items.size())));
+  PAGODA_ASSIGN_OR_RETURN(const List* list, workspace_.NewList(std::move(items)));
+  return list;
+}
+
+absl::StatusOr<Value> Evaluator::Evaluate(const StrftimeCall& node) {
+  PAGODA_ASSIGN_OR_RETURN(const Value format, Evaluate(node.format));
+  const auto* text = std::get_if<String>(&format);
+  if (text == nullptr) return TypeError("cannot be the format of a time", format);
+  if (!unix_seconds_.has_value()) {
+    return TypeError("", Undefined{"strftime_now"});
+  }
+  PAGODA_ASSIGN_OR_RETURN(std::string time, FormatTime((*text)->bytes, *unix_seconds_));
+  PAGODA_ASSIGN_OR_RETURN(String made, workspace_.NewString(time));
+  return made;
+}
+
 absl::StatusOr<Value> Evaluator::Evaluate(const NamespaceCall& node) {
   PAGODA_ASSIGN_OR_RETURN(Namespace * space, workspace_.NewNamespace());
   PAGODA_RETURN_IF_ERROR(workspace_.Hold(node.attributes.size() * sizeof(space->attributes[0])));
@@ -309,26 +395,47 @@ absl::StatusOr<Value> Evaluator::Follow(const SliceLink& link, const Value& valu
   return Slice(value, bounds, workspace_);
 }
 
-absl::StatusOr<Value> Evaluator::Follow(const MethodLink& link, const Value& value) {
-  ArgumentValues arguments;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (!link.arguments[i].has_value()) continue;
-    PAGODA_ASSIGN_OR_RETURN(arguments[i], Evaluate(*link.arguments[i]));
+absl::StatusOr<ArgumentValues> Evaluator::EvaluateAll(const BoundArguments& arguments) {
+  ArgumentValues values;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    PAGODA_ASSIGN_OR_RETURN(values[i], EvaluateOptional(arguments[i]));
   }
+  return values;
+}
+
+absl::StatusOr<std::optional<Value>> Evaluator::EvaluateOptional(
+    const std::optional<ExpressionId>& id) {
+  if (!id.has_value()) return std::optional<Value>();
+  PAGODA_ASSIGN_OR_RETURN(const Value value, Evaluate(*id));
+  return std::optional<Value>(value);
+}
+
+absl::StatusOr<Value> Evaluator::Follow(const MethodLink& link, const Value& value) {
+  PAGODA_ASSIGN_OR_RETURN(const ArgumentValues arguments, EvaluateAll(link.arguments));
   return CallMethod(link.method, value, arguments, workspace_);
 }
 
 absl::StatusOr<Value> Evaluator::Follow(const FilterLink& link, const Value& value) {
-  ArgumentValues arguments;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (!link.arguments[i].has_value()) continue;
-    PAGODA_ASSIGN_OR_RETURN(arguments[i], Evaluate(*link.arguments[i]));
-  }
+  PAGODA_ASSIGN_OR_RETURN(const ArgumentValues arguments, EvaluateAll(link.arguments));
   return ApplyFilter(link.filter, value, arguments, workspace_);
 }
 
 absl::StatusOr<Value> Evaluator::Follow(const TestLink& link, const Value& value) {
-  return ApplyTest(link.test, value) != link.negated;
+  PAGODA_ASSIGN_OR_RETURN(const std::optional<Value> argument, EvaluateOptional(link.argument));
+  PAGODA_ASSIGN_OR_RETURN(const bool holds, ApplyTest(link.test, value, argument, workspace_));
+  return holds != link.negated;
+}
+
+absl::StatusOr<Value> Evaluator::Follow(const SelectionLink& link, const Value& value) {
+  Selection selection{link.keeps, link.attribute, link.test, std::nullopt};
+  PAGODA_ASSIGN_OR_RETURN(selection.argument, EvaluateOptional(link.argument));
+  return Select(selection, value, workspace_);
+}
+
+absl::StatusOr<Value> Evaluator::Follow(const MappingLink& link, const Value& value) {
+  Mapping mapping{link.attribute, std::nullopt, link.filter};
+  PAGODA_ASSIGN_OR_RETURN(mapping.otherwise, EvaluateOptional(link.otherwise));
+  return Map(mapping, value, workspace_);
 }
 
 }  // namespace pagoda::text::jinja

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "text/jinja/apply.h"
 #include "text/jinja/marked_string.h"
 #include "text/jinja/syntax_tree.h"
 #include "text/jinja/workspace.h"
@@ -21,6 +23,8 @@ class Evaluator {
 
   // A variable the template never names is ignored.
   void Set(std::string_view name, Value value);
+  // What strftime_now tells; without it there is no such function.
+  void SetTime(std::int64_t unix_seconds) { unix_seconds_ = unix_seconds; }
   // Errors (InvalidArgument): raise_exception gives its own words, anything else says the line.
   absl::StatusOr<MarkedString> Run();
 
@@ -31,6 +35,8 @@ class Evaluator {
   absl::Status Execute(const SetStatement& statement);
   absl::Status Execute(const IfStatement& statement);
   absl::Status Execute(const ForStatement& statement);
+  absl::StatusOr<const std::vector<Value>*> LoopItems(const ForStatement& statement);
+  absl::Status AssignItem(const ForStatement& statement, const Value& item);
   absl::Status SetAttribute(const SetStatement& statement, const Value& value);
   absl::Status Emit(const MarkedString& text);
 
@@ -46,6 +52,8 @@ class Evaluator {
   absl::StatusOr<Value> Evaluate(const Logical& node);
   absl::StatusOr<Value> Evaluate(const Conditional& node);
   absl::StatusOr<Value> Evaluate(const RaiseCall& node);
+  absl::StatusOr<Value> Evaluate(const RangeCall& node);
+  absl::StatusOr<Value> Evaluate(const StrftimeCall& node);
   absl::StatusOr<Value> Evaluate(const NamespaceCall& node);
   absl::StatusOr<Value> Evaluate(const Chain& node);
   absl::StatusOr<Value> Follow(const AttributeLink& link, const Value& value);
@@ -54,6 +62,10 @@ class Evaluator {
   absl::StatusOr<Value> Follow(const MethodLink& link, const Value& value);
   absl::StatusOr<Value> Follow(const FilterLink& link, const Value& value);
   absl::StatusOr<Value> Follow(const TestLink& link, const Value& value);
+  absl::StatusOr<Value> Follow(const SelectionLink& link, const Value& value);
+  absl::StatusOr<Value> Follow(const MappingLink& link, const Value& value);
+  absl::StatusOr<ArgumentValues> EvaluateAll(const BoundArguments& arguments);
+  absl::StatusOr<std::optional<Value>> EvaluateOptional(const std::optional<ExpressionId>& id);
   absl::Status AppendTo(MarkedString& text, const MarkedString& more);
 
   void Assign(NameId name, Value value);
@@ -66,6 +78,7 @@ class Evaluator {
       overwritten_;  // what assignments inside loops replaced, in order
   int scope_depth_ = 0;
   MarkedString output_;
+  std::optional<std::int64_t> unix_seconds_;
   std::uint32_t line_ = 0;
   bool raised_ = false;
 };

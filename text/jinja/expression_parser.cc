@@ -3,47 +3,13 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "base/strings.h"
+#include "text/jinja/argument_binding.h"
 #include "text/jinja/template_error.h"
 
 namespace pagoda::text::jinja {
 namespace {
 
-using base::ToAbsl;
 using Kind = Token::Kind;
-
-// Puts arguments where the signature wants them. `what` is "filter", "method" or "function".
-template <typename Id>
-absl::StatusOr<BoundArguments> Bind(
-    const Signature<Id>& signature, std::string_view what,
-    const std::vector<std::pair<std::string, ExpressionId>>& arguments, std::uint32_t line) {
-  BoundArguments bound;
-  std::size_t num_positional = 0;
-  for (const auto& [name, value] : arguments) {
-    std::size_t slot = 0;
-    if (name.empty()) {
-      slot = num_positional++;
-    } else {
-      while (slot < signature.num_parameters && signature.parameters[slot] != name) ++slot;
-    }
-    if (slot >= signature.num_parameters) {
-      const std::string which = name.empty() ? absl::StrCat("argument ", num_positional)
-                                             : absl::StrCat("argument '", name, "'");
-      return NotSupported(
-          line, absl::StrCat(which, " of the ", ToAbsl(what), " '", ToAbsl(signature.name), "'"));
-    }
-    if (bound[slot].has_value()) {
-      return ErrorAtLine(
-          line, absl::StrCat("an argument of '", ToAbsl(signature.name), "' is given twice"));
-    }
-    bound[slot] = value;
-  }
-  for (std::size_t slot = 0; slot < signature.num_required; ++slot) {
-    if (bound[slot].has_value()) continue;
-    return ErrorAtLine(line, absl::StrCat("the ", ToAbsl(what), " '", ToAbsl(signature.name),
-                                          "' needs ", signature.num_required, " argument(s)"));
-  }
-  return bound;
-}
 
 }  // namespace
 
@@ -241,8 +207,15 @@ absl::StatusOr<ExpressionId> ExpressionParser::ParseCall(const std::string& func
     return Add(line, NamespaceCall{std::move(arguments)});
   }
   PAGODA_ASSIGN_OR_RETURN(const BoundArguments bound,
-                          Bind(*signature, "function", arguments, line));
-  return Add(line, RaiseCall{*bound[0]});
+                          BindArguments(*signature, "function", arguments, line));
+  switch (signature->id) {
+    case Function::kRange:
+      return Add(line, RangeCall{bound});
+    case Function::kStrftimeNow:
+      return Add(line, StrftimeCall{*bound[0]});
+    default:
+      return Add(line, RaiseCall{*bound[0]});
+  }
 }
 
 absl::StatusOr<ExpressionId> ExpressionParser::ParseParentheses() {
@@ -321,7 +294,7 @@ absl::StatusOr<Link> ExpressionParser::ParseDot() {
     return NotSupported(token.line, absl::StrCat("the method '", token.text, "'"));
   PAGODA_ASSIGN_OR_RETURN(const Arguments arguments, ParseArguments());
   PAGODA_ASSIGN_OR_RETURN(const BoundArguments bound,
-                          Bind(*signature, "method", arguments, token.line));
+                          BindArguments(*signature, "method", arguments, token.line));
   return MethodLink{signature->id, bound};
 }
 
@@ -343,87 +316,6 @@ absl::StatusOr<Link> ExpressionParser::ParseBracket() {
   stream_.Advance();
   if (num_colons == 0) return SubscriptLink{*bounds[0]};
   return SliceLink{bounds[0], bounds[1], bounds[2]};
-}
-
-absl::Status ExpressionParser::ParseFilters(std::vector<LinkAt>& links) {
-  while (true) {
-    const std::uint32_t line = stream_.line();
-    if (stream_.TryOperator("|")) {
-      PAGODA_ASSIGN_OR_RETURN(Link link, ParseFilter());
-      links.push_back({line, std::move(link)});
-    } else if (stream_.TryWord("is")) {
-      PAGODA_ASSIGN_OR_RETURN(Link link, ParseTest());
-      links.push_back({line, std::move(link)});
-    } else if (stream_.AtOperator("(")) {
-      return NotSupported(line, "a call of an expression");
-    } else {
-      return absl::OkStatus();
-    }
-  }
-}
-
-absl::StatusOr<Link> ExpressionParser::ParseFilter() {
-  const Token token = stream_.current();
-  PAGODA_RETURN_IF_ERROR(stream_.Expect(Kind::kName, "the name of a filter"));
-  const Signature<Filter>* signature = FindFilter(token.text);
-  if (signature == nullptr || stream_.AtOperator(".")) {
-    return NotSupported(token.line, absl::StrCat("the filter '", token.text, "'"));
-  }
-  Arguments arguments;
-  if (stream_.AtOperator("(")) {
-    PAGODA_ASSIGN_OR_RETURN(arguments, ParseArguments());
-  }
-  PAGODA_ASSIGN_OR_RETURN(const BoundArguments bound,
-                          Bind(*signature, "filter", arguments, token.line));
-  return FilterLink{signature->id, bound};
-}
-
-// What may be read as an argument without parentheses is one, so it is refused rather than left for
-// what follows.
-absl::StatusOr<Link> ExpressionParser::ParseTest() {
-  const bool negated = stream_.TryWord("not");
-  const Token token = stream_.current();
-  PAGODA_RETURN_IF_ERROR(stream_.Expect(Kind::kName, "the name of a test"));
-  const std::optional<Test> test = FindTest(token.text);
-  if (!test.has_value())
-    return NotSupported(token.line, absl::StrCat("the test '", token.text, "'"));
-  const Token& next = stream_.current();
-  const bool word_follows =
-      next.kind == Kind::kName && next.text != "else" && next.text != "or" && next.text != "and";
-  if (word_follows && next.text == "is")
-    return ErrorAtLine(next.line, "tests cannot follow each other");
-  if (word_follows || next.kind == Kind::kString || next.kind == Kind::kInteger ||
-      next.Is(Kind::kOperator, "(") || next.Is(Kind::kOperator, "[") ||
-      next.Is(Kind::kOperator, "{")) {
-    return NotSupported(next.line, absl::StrCat("an argument of the test '", token.text, "'"));
-  }
-  return TestLink{*test, negated};
-}
-
-absl::StatusOr<ExpressionParser::Arguments> ExpressionParser::ParseArguments() {
-  PAGODA_RETURN_IF_ERROR(stream_.ExpectOperator("("));
-  Arguments arguments;
-  while (!stream_.AtOperator(")")) {
-    if (!arguments.empty()) {
-      PAGODA_RETURN_IF_ERROR(stream_.ExpectOperator(","));
-      if (stream_.AtOperator(")")) break;
-    }
-    if (stream_.AtOperator("*") || stream_.AtOperator("**")) {
-      return NotSupported(stream_.line(), "an argument that unpacks");
-    }
-    std::string name;
-    if (stream_.current().kind == Kind::kName && stream_.following().Is(Kind::kOperator, "=")) {
-      name = stream_.current().text;
-      stream_.Advance();
-      stream_.Advance();
-    } else if (!arguments.empty() && !arguments.back().first.empty()) {
-      return ErrorAtLine(stream_.line(), "an unnamed argument follows a named one");
-    }
-    PAGODA_ASSIGN_OR_RETURN(const Id value, ParseConditional());
-    arguments.emplace_back(std::move(name), value);
-  }
-  stream_.Advance();
-  return arguments;
 }
 
 }  // namespace pagoda::text::jinja

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -74,7 +75,13 @@ class ExpressionParser {
   absl::StatusOr<Link> ParseBracket();
   absl::Status ParseFilters(std::vector<LinkAt>& links);
   absl::StatusOr<Link> ParseFilter();
+  absl::StatusOr<Link> MakeSelection(Filter filter, const BoundArguments& bound,
+                                     std::uint32_t line);
+  absl::StatusOr<Link> MakeMapping(const BoundArguments& bound, std::uint32_t line);
+  absl::StatusOr<std::string> WrittenName(Id id, std::string_view what, std::uint32_t line) const;
   absl::StatusOr<Link> ParseTest();
+  bool AtTestArgument() const;
+  absl::StatusOr<Id> ParseTestArgument(const Token& test);
   absl::StatusOr<Arguments> ParseArguments();
 
   TokenStream stream_;

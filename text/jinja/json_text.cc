@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "base/strings.h"
+#include "text/jinja/float_text.h"
 #include "text/jinja/workspace.h"
 
 namespace pagoda::text::jinja {
@@ -25,8 +26,9 @@ class JsonWriter {
     if (std::holds_alternative<None>(value)) return Put("null");
     if (const auto* flag = std::get_if<bool>(&value)) return Put(*flag ? "true" : "false");
     if (const auto* integer = std::get_if<std::int64_t>(&value)) return Put(absl::StrCat(*integer));
+    if (const auto* number = std::get_if<double>(&value)) return Put(FloatText(*number));
     if (const auto* text = std::get_if<const MarkedString*>(&value)) return WriteString(**text);
-    if (const auto* list = std::get_if<const List*>(&value)) return WriteList(**list);
+    if (const List* list = AsList(value)) return WriteList(*list);
     if (const auto* dict = std::get_if<const Dict*>(&value)) return WriteDict(**dict);
     return TypeError("has no form in JSON", value);
   }

@@ -48,7 +48,7 @@ std::string_view Spelling(ArithmeticOperator op) {
 std::optional<HostType> HostTypeOf(const Value& value) {
   if (AsInteger(value).has_value()) return HostType::kInteger;
   if (std::holds_alternative<const MarkedString*>(value)) return HostType::kString;
-  if (std::holds_alternative<const List*>(value)) return HostType::kList;
+  if (AsList(value) != nullptr) return HostType::kList;
   if (std::holds_alternative<const Dict*>(value)) return HostType::kDict;
   return std::nullopt;
 }
@@ -161,13 +161,13 @@ absl::StatusOr<Value> Calculate(ArithmeticOperator op, const Value& a, const Val
   if (integer_a.has_value() && integer_b.has_value()) {
     return CalculateIntegers(op, *integer_a, *integer_b);
   }
-  const auto* list_a = std::get_if<const List*>(&a);
-  const auto* list_b = std::get_if<const List*>(&b);
+  const List* list_a = AsList(a);
+  const List* list_b = AsList(b);
   if (op == ArithmeticOperator::kAdd && list_a != nullptr && list_b != nullptr) {
-    PAGODA_RETURN_IF_ERROR(workspace.Spend(
-        static_cast<std::int64_t>((*list_a)->items.size() + (*list_b)->items.size())));
-    std::vector<Value> items = (*list_a)->items;
-    items.insert(items.end(), (*list_b)->items.begin(), (*list_b)->items.end());
+    PAGODA_RETURN_IF_ERROR(
+        workspace.Spend(static_cast<std::int64_t>(list_a->items.size() + list_b->items.size())));
+    std::vector<Value> items = list_a->items;
+    items.insert(items.end(), list_b->items.begin(), list_b->items.end());
     PAGODA_ASSIGN_OR_RETURN(const List* list, workspace.NewList(std::move(items)));
     return list;
   }
@@ -231,15 +231,15 @@ absl::StatusOr<Value> Subscript(const Value& value, const Value& index, Workspac
   const std::optional<std::int64_t> integer = AsInteger(index);
   const auto* text = std::get_if<const MarkedString*>(&value);
   if (integer.has_value() && text != nullptr) return CharacterAt(**text, *integer, workspace);
-  const auto* list = std::get_if<const List*>(&value);
+  const List* list = AsList(value);
   if (!integer.has_value() || list == nullptr) return Undefined{"a subscript"};
-  const std::optional<std::size_t> place = Place(*integer, (*list)->items.size());
-  return place.has_value() ? (*list)->items[*place] : Undefined{"an item past the end"};
+  const std::optional<std::size_t> place = Place(*integer, list->items.size());
+  return place.has_value() ? list->items[*place] : Undefined{"an item past the end"};
 }
 
 absl::StatusOr<Value> Slice(const Value& value, const SliceBounds& bounds, Workspace& workspace) {
   const auto* text = std::get_if<const MarkedString*>(&value);
-  const auto* list = std::get_if<const List*>(&value);
+  const List* list = AsList(value);
   if (std::holds_alternative<Undefined>(value)) return TypeError("", value);
   const bool is_slice = IsBound(bounds.start) && IsBound(bounds.stop) && IsBound(bounds.step);
   if (!is_slice || (text == nullptr && list == nullptr)) return Undefined{"a slice"};
@@ -247,7 +247,7 @@ absl::StatusOr<Value> Slice(const Value& value, const SliceBounds& bounds, Works
   if (text != nullptr) {
     PAGODA_ASSIGN_OR_RETURN(starts, CharacterStarts((*text)->bytes, workspace));
   }
-  const std::size_t size = text != nullptr ? starts.size() - 1 : (*list)->items.size();
+  const std::size_t size = text != nullptr ? starts.size() - 1 : list->items.size();
   PAGODA_RETURN_IF_ERROR(workspace.Spend(1 + static_cast<std::int64_t>(size) / 8));
   PAGODA_ASSIGN_OR_RETURN(const SliceRange range, Resolve(bounds, static_cast<std::int64_t>(size)));
   MarkedString characters;
@@ -257,7 +257,7 @@ absl::StatusOr<Value> Slice(const Value& value, const SliceBounds& bounds, Works
     if (text != nullptr) {
       characters.AppendRange(**text, starts[place], starts[place + 1]);
     } else {
-      items.push_back((*list)->items[place]);
+      items.push_back(list->items[place]);
     }
     if (__builtin_add_overflow(at, range.step, &at)) break;
   }

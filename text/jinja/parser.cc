@@ -109,8 +109,6 @@ class StatementParser {
   absl::StatusOr<NameId> ParseTarget() {
     const Token token = stream_.current();
     PAGODA_RETURN_IF_ERROR(stream_.Expect(Kind::kName, "the name of a variable"));
-    if (stream_.AtOperator(","))
-      return NotSupported(token.line, "unpacking into several variables");
     static constexpr std::array<std::string_view, 6> kLiterals = {"true",  "True", "false",
                                                                   "False", "none", "None"};
     for (const std::string_view literal : kLiterals) {
@@ -121,13 +119,28 @@ class StatementParser {
     return expressions_.Intern(token.text);
   }
 
+  absl::Status ParseTargets(std::vector<NameId>& targets) {
+    do {
+      if (stream_.AtOperator("(")) {
+        return NotSupported(stream_.line(), "a bracket around a loop's variables");
+      }
+      if (stream_.AtWord("loop")) {
+        return ErrorAtLine(stream_.line(), "'loop' cannot be a loop's variable");
+      }
+      PAGODA_ASSIGN_OR_RETURN(const NameId target, ParseTarget());
+      targets.push_back(target);
+    } while (stream_.TryOperator(","));
+    return absl::OkStatus();
+  }
+
   absl::StatusOr<StatementId> ParseFor(std::uint32_t line) {
     ForStatement node;
-    if (stream_.AtWord("loop")) return ErrorAtLine(line, "'loop' cannot be a loop's variable");
-    PAGODA_ASSIGN_OR_RETURN(node.target, ParseTarget());
+    PAGODA_RETURN_IF_ERROR(ParseTargets(node.targets));
     if (!stream_.TryWord("in")) return stream_.Unexpected("'in'");
     PAGODA_ASSIGN_OR_RETURN(node.iterable, ParseWhole(false));
-    if (stream_.AtWord("if")) return NotSupported(stream_.line(), "'if' in a 'for' tag");
+    if (stream_.TryWord("if")) {
+      PAGODA_ASSIGN_OR_RETURN(node.condition, ParseWhole(true));
+    }
     if (stream_.AtWord("recursive"))
       return NotSupported(stream_.line(), "'recursive' in a 'for' tag");
     PAGODA_RETURN_IF_ERROR(ExpectTagEnd());
@@ -162,6 +175,9 @@ class StatementParser {
   absl::StatusOr<StatementId> ParseSet(std::uint32_t line) {
     SetStatement node;
     PAGODA_ASSIGN_OR_RETURN(node.name, ParseTarget());
+    if (stream_.AtOperator(",")) {
+      return NotSupported(line, "unpacking into several variables with 'set'");
+    }
     if (stream_.TryOperator(".")) {
       node.attribute = stream_.current().text;
       PAGODA_RETURN_IF_ERROR(stream_.Expect(Kind::kName, "the name of an attribute"));

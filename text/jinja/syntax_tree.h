@@ -75,6 +75,12 @@ struct Conditional {
 struct RaiseCall {
   ExpressionId message;
 };
+struct RangeCall {
+  std::array<std::optional<ExpressionId>, kMaxParameters> bounds;  // as many as were written
+};
+struct StrftimeCall {
+  ExpressionId format;
+};
 struct NamespaceCall {
   std::vector<std::pair<std::string, ExpressionId>> attributes;
 };
@@ -101,9 +107,21 @@ struct FilterLink {
 struct TestLink {
   Test test;
   bool negated;
+  std::optional<ExpressionId> argument;
 };
-using Link =
-    std::variant<AttributeLink, SubscriptLink, SliceLink, MethodLink, FilterLink, TestLink>;
+struct SelectionLink {       // select, reject, selectattr, rejectattr
+  bool keeps = true;         // what the test holds for
+  std::string attribute;     // empty: the item itself is tested
+  std::optional<Test> test;  // absent: whether it is truthy
+  std::optional<ExpressionId> argument;
+};
+struct MappingLink {  // map: by an attribute, or by a filter
+  std::string attribute;
+  std::optional<ExpressionId> otherwise;  // where an item lacks the attribute
+  Filter filter = Filter::kSafe;
+};
+using Link = std::variant<AttributeLink, SubscriptLink, SliceLink, MethodLink, FilterLink, TestLink,
+                          SelectionLink, MappingLink>;
 struct LinkAt {
   std::uint32_t line;
   Link link;
@@ -116,7 +134,8 @@ struct Chain {
 struct Expression {
   std::uint32_t line = 0;
   std::variant<Literal, Name, ListLiteral, DictLiteral, Unary, Arithmetic, Concatenation,
-               Comparison, Logical, Conditional, RaiseCall, NamespaceCall, Chain>
+               Comparison, Logical, Conditional, RaiseCall, RangeCall, StrftimeCall, NamespaceCall,
+               Chain>
       node;
 };
 
@@ -143,8 +162,9 @@ struct IfStatement {
   Body otherwise;
 };
 struct ForStatement {
-  NameId target;
+  std::vector<NameId> targets;  // several: each item is taken apart
   ExpressionId iterable;
+  std::optional<ExpressionId> condition;  // items it does not hold for are not walked over
   Body body, otherwise;
 };
 struct Statement {

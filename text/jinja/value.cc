@@ -7,6 +7,7 @@
 #include "base/status_macros.h"
 #include "base/strings.h"
 #include "text/jinja/find_text.h"
+#include "text/jinja/float_text.h"
 #include "text/jinja/workspace.h"
 #include "text/utf8.h"
 
@@ -19,6 +20,14 @@ const T* If(const Value& value) {
 }
 
 using String = const MarkedString*;
+
+// Wide enough that an integer and a float compare exactly.
+std::optional<long double> AsNumber(const Value& value) {
+  if (const auto* number = If<double>(value)) return *number;
+  const std::optional<std::int64_t> integer = AsInteger(value);
+  if (!integer.has_value()) return std::nullopt;
+  return static_cast<long double>(*integer);
+}
 
 absl::StatusOr<bool> ListsEqual(const List& a, const List& b, Workspace& workspace) {
   if (a.items.size() != b.items.size()) return false;
@@ -66,8 +75,13 @@ absl::StatusOr<const std::vector<Value>*> Characters(const MarkedString& text,
 }  // namespace
 
 std::string_view TypeName(const Value& value) {
-  static constexpr std::string_view kNames[] = {"undefined", "NoneType", "bool",      "int", "str",
-                                                "list",      "dict",     "namespace", "loop"};
+  static constexpr std::string_view kNames[] = {"undefined", "NoneType", "bool",    "int",
+                                                "float",     "str",      "list",    "dict",
+                                                "namespace", "loop",     "function"};
+  static constexpr std::string_view kListNames[] = {"list", "dict view", "generator"};
+  if (const auto* list = If<const List*>(value)) {
+    return kListNames[static_cast<std::size_t>((*list)->kind)];
+  }
   return kNames[value.index()];
 }
 
@@ -83,10 +97,14 @@ absl::Status TypeError(std::string_view what, const Value& value) {
 bool IsTruthy(const Value& value) {
   if (const auto* flag = If<bool>(value)) return *flag;
   if (const auto* integer = If<std::int64_t>(value)) return *integer != 0;
+  if (const auto* number = If<double>(value)) return *number != 0;
   if (const auto* text = If<String>(value)) return !(*text)->bytes.empty();
-  if (const auto* list = If<const List*>(value)) return !(*list)->items.empty();
+  if (const auto* list = If<const List*>(value)) {
+    return (*list)->kind == List::Kind::kStream || !(*list)->items.empty();
+  }
   if (const auto* dict = If<const Dict*>(value)) return !(*dict)->entries.empty();
-  return If<Namespace*>(value) != nullptr || If<const Loop*>(value) != nullptr;
+  return If<Namespace*>(value) != nullptr || If<const Loop*>(value) != nullptr ||
+         If<Function>(value) != nullptr;
 }
 
 std::optional<std::int64_t> AsInteger(const Value& value) {
@@ -95,8 +113,14 @@ std::optional<std::int64_t> AsInteger(const Value& value) {
   return std::nullopt;
 }
 
+const List* AsList(const Value& value) {
+  const auto* list = If<const List*>(value);
+  return list != nullptr && (*list)->kind == List::Kind::kList ? *list : nullptr;
+}
+
 absl::StatusOr<bool> Equals(const Value& a, const Value& b, Workspace& workspace) {
   PAGODA_RETURN_IF_ERROR(workspace.Spend(1));
+  if (If<double>(a) != nullptr || If<double>(b) != nullptr) return AsNumber(a) == AsNumber(b);
   const std::optional<std::int64_t> integer_a = AsInteger(a), integer_b = AsInteger(b);
   if (integer_a.has_value() || integer_b.has_value()) return integer_a == integer_b;
   if (a.index() != b.index()) return false;
@@ -106,13 +130,18 @@ absl::StatusOr<bool> Equals(const Value& a, const Value& b, Workspace& workspace
     return (*text)->bytes == other;
   }
   if (const auto* list = If<const List*>(a)) {
-    return ListsEqual(**list, *std::get<const List*>(b), workspace);
+    const List& other = *std::get<const List*>(b);
+    if ((*list)->kind == List::Kind::kList && other.kind == List::Kind::kList) {
+      return ListsEqual(**list, other, workspace);
+    }
+    return *list == &other;
   }
   if (const auto* dict = If<const Dict*>(a)) {
     return DictsEqual(**dict, *std::get<const Dict*>(b), workspace);
   }
   if (const auto* space = If<Namespace*>(a)) return *space == std::get<Namespace*>(b);
   if (const auto* loop = If<const Loop*>(a)) return *loop == std::get<const Loop*>(b);
+  if (const auto* function = If<Function>(a)) return *function == std::get<Function>(b);
   return true;  // both undefined, or both none
 }
 
@@ -122,13 +151,17 @@ absl::StatusOr<int> Order(const Value& a, const Value& b, Workspace& workspace) 
   if (integer_a.has_value() && integer_b.has_value()) {
     return *integer_a < *integer_b ? -1 : *integer_a > *integer_b ? 1 : 0;
   }
+  const auto number_a = AsNumber(a), number_b = AsNumber(b);
+  if (number_a.has_value() && number_b.has_value()) {
+    return *number_a < *number_b ? -1 : *number_a > *number_b ? 1 : 0;
+  }
   // Bytes of UTF-8 are in the order of their code points.
   if (const auto *text_a = If<String>(a), *text_b = If<String>(b); text_a && text_b) {
     PAGODA_RETURN_IF_ERROR(workspace.SpendOnBytes((*text_a)->bytes.size()));
     return (*text_a)->bytes.compare((*text_b)->bytes);
   }
-  if (const auto *list_a = If<const List*>(a), *list_b = If<const List*>(b); list_a && list_b) {
-    return OrderLists(**list_a, **list_b, workspace);
+  if (const auto *list_a = AsList(a), *list_b = AsList(b); list_a && list_b) {
+    return OrderLists(*list_a, *list_b, workspace);
   }
   const Value& culprit = If<Undefined>(b) != nullptr ? b : a;
   return TypeError(
@@ -169,6 +202,7 @@ absl::StatusOr<const MarkedString*> ToText(const Value& value, Workspace& worksp
   if (const auto* integer = If<std::int64_t>(value)) {
     return workspace.NewString(base::ToStd(absl::AlphaNum(*integer).Piece()));
   }
+  if (const auto* number = If<double>(value)) return workspace.NewString(FloatText(*number));
   return TypeError("cannot be written as text; the filter 'tojson' writes lists and dicts", value);
 }
 

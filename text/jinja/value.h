@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "text/jinja/builtins.h"
 #include "text/jinja/marked_string.h"
 
 namespace pagoda::text::jinja {
@@ -26,12 +27,16 @@ struct List;
 struct Dict;
 struct Namespace;
 struct Loop;
-using Value = std::variant<Undefined, None, bool, std::int64_t, const MarkedString*, const List*,
-                           const Dict*, Namespace*, const Loop*>;
+using Value = std::variant<Undefined, None, bool, std::int64_t, double, const MarkedString*,
+                           const List*, const Dict*, Namespace*, const Loop*, Function>;
 
 struct List {
+  // A view (a dict's items) has a length but no places, a stream (what a selecting filter gives)
+  // has neither: both are only walked over, and turned into a list by the filter of that name.
+  enum class Kind : std::uint8_t { kList, kView, kStream };
   std::vector<Value> items;
   int depth = 1;  // of lists and dicts in each other
+  Kind kind = Kind::kList;
 };
 struct Dict {
   std::vector<std::pair<Value, Value>>
@@ -53,6 +58,8 @@ std::string_view TypeName(const Value& value);
 bool IsTruthy(const Value& value);
 // An integer; a bool counts as 0 or 1. Nothing for any other type.
 std::optional<std::int64_t> AsInteger(const Value& value);
+// A list with places; null for any other value.
+const List* AsList(const Value& value);
 
 // Errors from here on: InvalidArgument without a line, which the evaluator adds.
 absl::Status TypeError(std::string_view what, const Value& value);

@@ -42,12 +42,12 @@ absl::StatusOr<const MarkedString*> Workspace::NewString(MarkedString text) {
   return NewOpenString(std::move(text));
 }
 
-absl::StatusOr<const List*> Workspace::NewList(std::vector<Value> items) {
+absl::StatusOr<const List*> Workspace::NewList(std::vector<Value> items, List::Kind kind) {
   PAGODA_RETURN_IF_ERROR(Hold(sizeof(List) + items.size() * sizeof(Value)));
   int depth = 0;
   for (const Value& item : items) depth = std::max(depth, DepthOf(item));
   if (++depth > kMaxValueDepth) return TooMuch("kMaxValueDepth", kMaxValueDepth);
-  return &lists_.emplace_back(List{std::move(items), depth});
+  return &lists_.emplace_back(List{std::move(items), depth, kind});
 }
 
 absl::StatusOr<const Dict*> Workspace::NewDict(

@@ -35,7 +35,8 @@ class Workspace {
   // A string that its maker goes on appending to, with Hold for what it adds.
   absl::StatusOr<MarkedString*> NewOpenString(MarkedString text);
   // Items that are lists or dicts must not make it deeper than kMaxValueDepth.
-  absl::StatusOr<const List*> NewList(std::vector<Value> items);
+  absl::StatusOr<const List*> NewList(std::vector<Value> items,
+                                      List::Kind kind = List::Kind::kList);
   // Later entries win over earlier ones of the same key.
   absl::StatusOr<const Dict*> NewDict(const std::vector<std::pair<Value, Value>>& entries);
   absl::StatusOr<Namespace*> NewNamespace();
