@@ -10,9 +10,12 @@
 // lane is an output.
 namespace pagoda::kernels {
 
-// Bytes of a panel over `num_inputs`, a multiple of 32.
+// Bytes of a panel over `num_inputs`, whole blocks. The six-bit scales of Q4_K and Q5_K become
+// bytes there.
 constexpr std::int64_t PanelBytes(ElementType format, std::int64_t num_inputs) {
-  return kPanelColumns * RowBytes(format, num_inputs);
+  const bool widens = format == ElementType::kQ4_K || format == ElementType::kQ5_K;
+  const std::int64_t block_bytes = BlockBytes(format) + (widens ? 4 : 0);
+  return kPanelColumns * (num_inputs / BlockColumns(format)) * block_bytes;
 }
 
 // Writes the panels of one part; out was zeroed before and holds DivUp(rows, 32) panels. Any

@@ -5,11 +5,10 @@
 
 #include "base/bits.h"
 #include "base/check.h"
+#include "kernels/quant_block.h"
 
 namespace pagoda::kernels {
 namespace {
-
-constexpr std::size_t kHalfBlock = kQuantBlock / 2;
 
 template <typename T>
 T Load(const std::byte* from) {
@@ -18,45 +17,24 @@ T Load(const std::byte* from) {
   return value;
 }
 
-float LoadF16(const std::byte* from) { return base::FloatFromF16(Load<std::uint16_t>(from)); }
-
 template <typename T, float (*kWiden)(T)>
 void WidenFloats(const std::byte* row, std::span<float> out) {
   for (std::size_t k = 0; k < out.size(); ++k) out[k] = kWiden(Load<T>(row + k * sizeof(T)));
 }
 
-void WidenQ8Block(const std::byte* block, float* out) {
-  const float d = LoadF16(block);
+void WidenBlock(ElementType type, const QuantBlock& block, float* out) {
+  const float minimum = Minimum(type, block);
   for (std::size_t i = 0; i < kQuantBlock; ++i) {
-    out[i] = static_cast<float>(Load<std::int8_t>(block + 2 + i)) * d;
+    out[i] = block.Scale(i / 16) * static_cast<float>(block.q[i] - QuantZero(type));
+    if (HasMinimum(type)) out[i] += minimum;
   }
 }
 
-// d * (nibble - zero) + m; nibble i and i + 16 share byte i.
-void WidenNibbles(const std::byte* bytes, float d, int zero, float* out) {
-  for (std::size_t i = 0; i < kHalfBlock; ++i) {
-    const int pair = std::to_integer<int>(bytes[i]);
-    out[i] = static_cast<float>((pair & 15) - zero) * d;
-    out[i + kHalfBlock] = static_cast<float>((pair >> 4) - zero) * d;
-  }
-}
-
-void WidenQ4_0Block(const std::byte* block, float* out) {
-  WidenNibbles(block + 2, LoadF16(block), 8, out);
-}
-
-void WidenQ4_1Block(const std::byte* block, float* out) {
-  WidenNibbles(block + 4, LoadF16(block), 0, out);
-  const float m = LoadF16(block + 2);
-  for (std::size_t i = 0; i < kQuantBlock; ++i) out[i] += m;
-}
-
-void WidenBlocks(ElementType type, const std::byte* row, std::span<float> out,
-                 void (*widen)(const std::byte*, float*)) {
-  PAGODA_CHECK(out.size() % kQuantBlock == 0);
-  for (std::size_t k = 0; k < out.size(); k += kQuantBlock) {
-    widen(row, out.data() + k);
-    row += BytesPerUnit(type);
+void WidenBlocks(ElementType type, const std::byte* row, std::span<float> out) {
+  const auto columns = static_cast<std::int64_t>(out.size());
+  PAGODA_CHECK(columns % BlockColumns(type) == 0);
+  for (std::int64_t b = 0; b < columns / kQuantBlock; ++b) {
+    WidenBlock(type, ReadQuantBlock(type, row, b), out.data() + b * kQuantBlock);
   }
 }
 
@@ -72,12 +50,8 @@ void DequantizeRow(ElementType type, const std::byte* row, std::span<float> out)
       return WidenFloats<std::uint16_t, base::FloatFromF16>(row, out);
     case ElementType::kBf16:
       return WidenFloats<std::uint16_t, base::FloatFromBf16>(row, out);
-    case ElementType::kQ4_0:
-      return WidenBlocks(type, row, out, WidenQ4_0Block);
-    case ElementType::kQ4_1:
-      return WidenBlocks(type, row, out, WidenQ4_1Block);
-    case ElementType::kQ8_0:
-      return WidenBlocks(type, row, out, WidenQ8Block);
+    default:
+      return WidenBlocks(type, row, out);
   }
 }
 

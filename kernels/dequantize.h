@@ -8,7 +8,7 @@
 namespace pagoda::kernels {
 
 // One stored row widened to fp32, with the bits that the gguf package gives. Requires: `row` holds
-// RowBytes(type, out.size()); out.size() is a multiple of 32 for a quantized type. Any alignment,
+// RowBytes(type, out.size()); out.size() is whole blocks. Any alignment,
 // any thread.
 void DequantizeRow(ElementType type, const std::byte* row, std::span<float> out);
 

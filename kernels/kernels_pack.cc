@@ -1,7 +1,7 @@
 #include "kernels/kernels_pack.h"
 
+#include <algorithm>
 #include <cstring>
-#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "base/bits.h"
@@ -35,11 +35,12 @@ absl::Status CheckPart(const PartShape& part, std::int64_t num_inputs) {
     return absl::InvalidArgumentError(absl::StrCat("packing a weight of ", part.num_outputs,
                                                    " outputs; expected 1 to ", kMaxSide));
   }
-  if (part.num_inputs < kQuantBlock || part.num_inputs > kMaxSide ||
-      part.num_inputs % kQuantBlock != 0) {
+  // A row of any type is quantized activations in blocks of 32 for its neighbours in a product.
+  const std::int64_t multiple = std::max(kQuantBlock, BlockColumns(part.format));
+  if (part.num_inputs < multiple || part.num_inputs > kMaxSide || part.num_inputs % multiple != 0) {
     return absl::InvalidArgumentError(absl::StrCat("packing a weight of ", part.num_inputs,
-                                                   " inputs; the kernels take multiples of ",
-                                                   kQuantBlock));
+                                                   " inputs in ", Name(part.format),
+                                                   "; the kernels take multiples of ", multiple));
   }
   if (part.num_inputs != num_inputs) {
     return absl::InvalidArgumentError(absl::StrCat("packing weights of ", num_inputs, " and ",

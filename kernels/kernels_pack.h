@@ -51,7 +51,7 @@ inline constexpr std::int64_t kPanelColumns = 32;
 struct PartShape {
   ElementType format = ElementType::kF32;
   std::int64_t num_outputs = 0;  // N
-  std::int64_t num_inputs = 0;   // K, a multiple of 32, the same in all parts
+  std::int64_t num_inputs = 0;   // K, the same in all parts; a multiple of 32 and of BlockColumns
 };
 
 // This process's share of a tensor-parallel group. Only {0, 1} is built.

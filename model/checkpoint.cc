@@ -79,10 +79,8 @@ const StoredTensor* Checkpoint::Find(std::string_view name) const {
 }
 
 absl::StatusOr<ElementType> ElementTypeOf(const StoredTensor& tensor) {
-  constexpr ElementType kBuilt[] = {ElementType::kF32,  ElementType::kF16,  ElementType::kBf16,
-                                    ElementType::kQ4_0, ElementType::kQ4_1, ElementType::kQ8_0};
   std::string built;
-  for (const ElementType type : kBuilt) {
+  for (const ElementType type : kernels::kAllElementTypes) {
     if (tensor.type_name == kernels::Name(type)) return type;
     absl::StrAppend(&built, built.empty() ? "" : ", ", kernels::Name(type));
   }

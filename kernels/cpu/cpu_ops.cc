@@ -30,8 +30,7 @@ Capabilities MakeCapabilities() {
     capabilities.head_sizes.push_back(size);
   }
   capabilities.block_sizes = {1, 2, 4, 8, 16, 32, 64, 128, 256};
-  for (const ElementType format : {ElementType::kF32, ElementType::kF16, ElementType::kBf16,
-                                   ElementType::kQ4_0, ElementType::kQ4_1, ElementType::kQ8_0}) {
+  for (const ElementType format : kAllElementTypes) {
     capabilities.weights.push_back({format, ActivationType::kF32});
     if (IsQuantized(format)) capabilities.weights.push_back({format, ActivationType::kInt8});
     capabilities.embeddings.push_back(format);

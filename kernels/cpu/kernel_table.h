@@ -13,18 +13,19 @@
 namespace pagoda::kernels::cpu {
 
 // Rows of int8 activations: bytes [M, K]; per row and block of 32 the scale, the sum of the bytes,
-// and their product.
+// their product, and the sum of the first 16 bytes.
 struct Int8Rows {
   std::int8_t* bytes = nullptr;
   float* scales = nullptr;
   std::int32_t* sums = nullptr;
   float* scaled_sums = nullptr;
+  std::int32_t* first_sums = nullptr;
   std::int64_t num_inputs = 0;  // K
 
   Int8Rows From(std::int64_t row) const {
     const std::int64_t blocks = row * (num_inputs / kQuantBlock);
-    return {bytes + row * num_inputs, scales + blocks, sums + blocks, scaled_sums + blocks,
-            num_inputs};
+    return {bytes + row * num_inputs, scales + blocks,     sums + blocks,
+            scaled_sums + blocks,     first_sums + blocks, num_inputs};
   }
 };
 

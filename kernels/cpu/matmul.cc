@@ -33,10 +33,13 @@ std::int64_t NumPanels(const PackedPart& part) {
 Int8Rows PlaceInt8Rows(Scratch& scratch, std::int64_t num_rows, std::int64_t num_inputs) {
   const std::int64_t bytes = AlignUp(num_rows * num_inputs);
   const std::int64_t plane = AlignUp(num_rows * (num_inputs / kQuantBlock) * 4);
-  std::byte* memory = scratch.Get(bytes + 3 * plane);
-  return {reinterpret_cast<std::int8_t*>(memory), reinterpret_cast<float*>(memory + bytes),
+  std::byte* memory = scratch.Get(bytes + 4 * plane);
+  return {reinterpret_cast<std::int8_t*>(memory),
+          reinterpret_cast<float*>(memory + bytes),
           reinterpret_cast<std::int32_t*>(memory + bytes + plane),
-          reinterpret_cast<float*>(memory + bytes + 2 * plane), num_inputs};
+          reinterpret_cast<float*>(memory + bytes + 2 * plane),
+          reinterpret_cast<std::int32_t*>(memory + bytes + 3 * plane),
+          num_inputs};
 }
 
 }  // namespace

@@ -1,13 +1,13 @@
 #include "kernels/reference/matmul.h"
 
 #include <array>
-#include <cstring>
 #include <vector>
 
 #include "base/bits.h"
 #include "base/check.h"
 #include "base/exact_math.h"
 #include "kernels/dequantize.h"
+#include "kernels/quant_block.h"
 #include "kernels/reference/quantize_row.h"
 
 namespace pagoda::kernels::reference {
@@ -18,36 +18,23 @@ void Put(const MatmulParams& params, std::int64_t m, std::int64_t n, float produ
   out = params.output == MatmulOutput::kAdd ? out + product : product;
 }
 
-float LoadF16(const std::byte* from) {
-  std::uint16_t bits;
-  std::memcpy(&bits, from, sizeof(bits));
-  return base::FloatFromF16(bits);
-}
-
 // The integers of one block of 32 weights, and how they scale.
 struct WeightBlock {
   std::array<std::int32_t, kQuantBlock> values = {};
   float d = 0.0f;
-  float m = 0.0f;  // Q4_1 only
+  float m = 0.0f;
 };
 
-WeightBlock ReadBlock(ElementType format, const std::byte* block) {
+WeightBlock ReadBlock(ElementType format, const std::byte* row, std::int64_t index) {
+  const QuantBlock block = ReadQuantBlock(format, row, index);
+  // Two scales to a block stay with the integers, so that one fma carries the whole block.
+  const bool scaled_halves = format == ElementType::kQ6_K;
   WeightBlock read;
-  read.d = LoadF16(block);
-  if (format == ElementType::kQ8_0) {
-    for (std::size_t i = 0; i < kQuantBlock; ++i) {
-      read.values[i] = static_cast<std::int8_t>(std::to_integer<int>(block[2 + i]));
-    }
-    return read;
-  }
-  const bool has_min = format == ElementType::kQ4_1;
-  if (has_min) read.m = LoadF16(block + 2);
-  const std::byte* nibbles = block + (has_min ? 4 : 2);
-  const int zero = has_min ? 0 : 8;
-  for (std::size_t i = 0; i < kQuantBlock / 2; ++i) {
-    const int pair = std::to_integer<int>(nibbles[i]);
-    read.values[i] = (pair & 15) - zero;
-    read.values[i + kQuantBlock / 2] = (pair >> 4) - zero;
+  read.d = scaled_halves ? base::FloatFromF16(block.d) : block.Scale(0);
+  if (HasMinimum(format)) read.m = Minimum(format, block);
+  for (std::size_t i = 0; i < kQuantBlock; ++i) {
+    const std::int32_t q = block.q[i] - QuantZero(format);
+    read.values[i] = scaled_halves ? block.scales[i / 16] * q : q;
   }
   return read;
 }
@@ -89,11 +76,10 @@ void MatmulInt8(const MatmulParams& params, const PackedPart& part, const std::b
   std::vector<QuantizedRow> x;
   for (std::int64_t m = 0; m < params.x.rows; ++m) x.push_back(QuantizeRow(RowOfX(params, m)));
   std::vector<WeightBlock> w(static_cast<std::size_t>(params.x.columns / kQuantBlock));
-  const bool has_min = part.format == ElementType::kQ4_1;
+  const bool has_min = HasMinimum(part.format);
   for (std::int64_t n = 0; n < part.num_outputs; ++n) {
     for (std::size_t b = 0; b < w.size(); ++b) {
-      w[b] = ReadBlock(part.format, rows + n * part.unit_bytes +
-                                        static_cast<std::int64_t>(b) * BytesPerUnit(part.format));
+      w[b] = ReadBlock(part.format, rows + n * part.unit_bytes, static_cast<std::int64_t>(b));
     }
     for (std::int64_t m = 0; m < params.x.rows; ++m) {
       Put(params, m, part.first_output + n, DotInt8(x[static_cast<std::size_t>(m)], w, has_min));

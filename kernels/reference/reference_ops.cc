@@ -12,15 +12,14 @@ namespace pagoda::kernels {
 namespace {
 
 Capabilities MakeCapabilities() {
-  using enum ElementType;
   Capabilities made;
   made.backend = "reference";
   made.numerics_id = "fma32-1";
   made.kv_types = {base::KvType::kBf16, base::KvType::kF32};
   made.head_sizes = {16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 256};
   made.block_sizes = {1, 2, 4, 8, 16, 32, 64, 128, 256};
-  made.embeddings = {kF32, kF16, kBf16, kQ4_0, kQ4_1, kQ8_0};
-  for (const ElementType format : made.embeddings) {
+  for (const ElementType format : kAllElementTypes) {
+    made.embeddings.push_back(format);
     made.weights.push_back({format, ActivationType::kF32});
     if (IsQuantized(format)) made.weights.push_back({format, ActivationType::kInt8});
   }

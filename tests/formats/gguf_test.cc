@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "tests/fixtures/gguf_writer.h"
 
 namespace pagoda::formats {
@@ -203,6 +204,38 @@ TEST(GgufFileG4, RefusesImpossibleShapes) {
   ExpectRefused(Tensors({{.shape = {1ull << 33, 1ull << 33}}}, 32), "number of values exceeds");
   ExpectRefused(Tensors({{.shape = {1ull << 31, 1ull << 31}}}, 32), "size exceeds 64 bits");
   ExpectRefused(Tensors({{.shape = {40}, .type = 2}}, 64), "do not fill blocks of 32 (Q4_0)");
+}
+
+TEST(GgufFileG4, RefusesQuantizedTensorsWhoseRowsOrSizesAreNotTheirTypes) {
+  struct Case {
+    std::uint32_t type;
+    std::uint64_t block_values, block_bytes;
+    const char* name;
+  };
+  for (const Case& c :
+       {Case{6, 32, 22, "Q5_0"}, Case{7, 32, 24, "Q5_1"}, Case{12, 256, 144, "Q4_K"},
+        Case{13, 256, 176, "Q5_K"}, Case{14, 256, 210, "Q6_K"}}) {
+    SCOPED_TRACE(c.name);
+    const std::uint64_t type_bytes = 2 * c.block_bytes;
+    const auto padded = [](std::uint64_t bytes) { return (bytes + 31) / 32 * 32; };
+    EXPECT_TRUE(GgufFile::Parse(
+                    Tensors({{.shape = {c.block_values, 2}, .type = c.type}}, padded(type_bytes)),
+                    "whole.gguf")
+                    .ok());
+    // SmolLM2's 576 columns fill blocks of 32 and not of 256; 48 fill neither.
+    const std::uint64_t columns = c.block_values == 256 ? 576 : 48;
+    ExpectRefused(
+        Tensors({{.name = "blk.0.ffn_up.weight", .shape = {columns, 8}, .type = c.type}}, 4096),
+        absl::StrCat("tensor 'blk.0.ffn_up.weight': rows of ", columns,
+                     " values do not fill blocks of ", c.block_values, " (", c.name, ")"));
+    ExpectRefused(Tensors({{.shape = {c.block_values, 3}, .type = c.type}}, padded(type_bytes)),
+                  absl::StrCat("needs ", 3 * c.block_bytes, " bytes"));
+    // 2^63 values: the product with the bytes of a block must not wrap on its way down.
+    ExpectRefused(Tensors({{.shape = {1ull << 32, 1ull << 31}, .type = c.type}}, 32),
+                  absl::StrCat("needs ", (1ull << 63) / c.block_values * c.block_bytes, " bytes"));
+    ExpectRefused(Tensors({{.shape = {1ull << 32, 1ull << 32}, .type = c.type}}, 32),
+                  "number of values exceeds");
+  }
 }
 
 TEST(GgufFileG4, RefusesTensorsOutsideTheDataOrOnTopOfEachOther) {

@@ -21,7 +21,12 @@ TEST(GgufTypes, TheTypesWeComputeWithHaveTheLayoutTheFormatGivesThem) {
   expect(GgufType::kBf16, "BF16", 1, 2);
   expect(GgufType::kQ4_0, "Q4_0", 32, 2 + 16);
   expect(GgufType::kQ4_1, "Q4_1", 32, 2 + 2 + 16);
+  expect(GgufType::kQ5_0, "Q5_0", 32, 2 + 4 + 16);
+  expect(GgufType::kQ5_1, "Q5_1", 32, 2 + 2 + 4 + 16);
   expect(GgufType::kQ8_0, "Q8_0", 32, 2 + 32);
+  expect(GgufType::kQ4_K, "Q4_K", 256, 2 + 2 + 12 + 128);
+  expect(GgufType::kQ5_K, "Q5_K", 256, 2 + 2 + 12 + 32 + 128);
+  expect(GgufType::kQ6_K, "Q6_K", 256, 128 + 64 + 16 + 2);
 }
 
 TEST(GgufTypes, RetiredAndUnknownNumbersHaveNoLayout) {

@@ -21,8 +21,7 @@ std::vector<std::byte> FromHex(const std::string& text) {
 }
 
 ElementType TypeNamed(const std::string& name) {
-  for (const ElementType type : {ElementType::kF32, ElementType::kF16, ElementType::kBf16,
-                                 ElementType::kQ4_0, ElementType::kQ4_1, ElementType::kQ8_0}) {
+  for (const ElementType type : kAllElementTypes) {
     if (name == Name(type)) return type;
   }
   ADD_FAILURE() << "unknown type " << name;
@@ -47,7 +46,7 @@ TEST(Dequantize, EveryTypeGivesTheBitsOfTheGgufPackage) {
     }
     ++num_types;
   }
-  EXPECT_EQ(num_types, 6);
+  EXPECT_EQ(num_types, std::ssize(kAllElementTypes));
 }
 
 TEST(Dequantize, RowBytesAreThoseOfTheFile) {
@@ -56,12 +55,19 @@ TEST(Dequantize, RowBytesAreThoseOfTheFile) {
   EXPECT_EQ(RowBytes(ElementType::kQ4_0, 64), 36);
   EXPECT_EQ(RowBytes(ElementType::kQ4_1, 64), 40);
   EXPECT_EQ(RowBytes(ElementType::kQ8_0, 64), 68);
+  EXPECT_EQ(RowBytes(ElementType::kQ5_0, 64), 44);
+  EXPECT_EQ(RowBytes(ElementType::kQ5_1, 64), 48);
+  EXPECT_EQ(RowBytes(ElementType::kQ4_K, 512), 288);
+  EXPECT_EQ(RowBytes(ElementType::kQ5_K, 512), 352);
+  EXPECT_EQ(RowBytes(ElementType::kQ6_K, 512), 420);
 }
 
 TEST(DequantizeDeathTest, ARowThatEndsInsideABlockAborts) {
   std::vector<float> out(33);
   const std::vector<std::byte> row(68);
-  EXPECT_DEATH(DequantizeRow(ElementType::kQ8_0, row.data(), out), "kQuantBlock");
+  EXPECT_DEATH(DequantizeRow(ElementType::kQ8_0, row.data(), out), "BlockColumns");
+  out.resize(128);
+  EXPECT_DEATH(DequantizeRow(ElementType::kQ6_K, row.data(), out), "BlockColumns");
 }
 
 }  // namespace

@@ -34,6 +34,16 @@ TEST(KernelsPack, APlanSaysBytesAndPlacesWithoutData) {
   EXPECT_FALSE(plan->is_identity);
 }
 
+TEST(KernelsPack, KTypesWidenTheirSixBitScalesInPanelsAndNotInRows) {
+  const PartShape parts[] = {{ElementType::kQ4_K, 64, 512}, {ElementType::kQ6_K, 32, 512}};
+  const auto panels = PlanPack(parts, WeightRole::kGateUp, {}, kPanelsInt8);
+  ASSERT_TRUE(panels.ok()) << panels.status();
+  EXPECT_EQ(panels->bytes, 64 * 2 * 148 + 32 * 2 * 210);
+  const auto rows = PlanPack(parts, WeightRole::kGateUp, {}, kRowsF32);
+  ASSERT_TRUE(rows.ok()) << rows.status();
+  EXPECT_EQ(rows->bytes, 64 * 2 * 144 + 32 * 2 * 210);
+}
+
 TEST(KernelsPack, FloatWeightsKeepF32ActivationsBesideQuantizedOnes) {
   const PartShape parts[] = {{ElementType::kBf16, 64, 64}, {ElementType::kQ4_0, 64, 64}};
   const auto plan = PlanPack(parts, WeightRole::kGateUp, {}, kPanelsInt8);
@@ -60,6 +70,10 @@ TEST(KernelsPack, ShapesThatNoKernelTakesAreRefusedWithTheNumbers) {
   EXPECT_EQ(refused({ElementType::kF32, 8, 0}).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(refused({ElementType::kF32, INT64_MAX, 64}).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_NE(refused({ElementType::kF32, 8, 65}).ToString().find("65 inputs"), std::string::npos);
+  EXPECT_NE(refused({ElementType::kQ6_K, 8, 576})
+                .ToString()
+                .find("576 inputs in Q6_K; the kernels take multiples of 256"),
+            std::string::npos);
   const PartShape unequal[] = {{ElementType::kF32, 8, 64}, {ElementType::kF32, 8, 32}};
   EXPECT_FALSE(PlanPack(unequal, WeightRole::kGateUp, {}, kRowsF32).ok());
   EXPECT_FALSE(PlanPack(unequal, WeightRole::kQkv, {}, kRowsF32).ok());

@@ -37,10 +37,12 @@ void ExpectSameBits(const std::vector<float>& expected, const std::vector<float>
 }
 
 TEST(ForwardPass, EqualsANaiveDoublePrecisionLlamaWithinRounding) {
+  using enum formats::GgufType;
   for (const formats::GgufType type :
-       {formats::GgufType::kF32, formats::GgufType::kF16, formats::GgufType::kBf16,
-        formats::GgufType::kQ4_0, formats::GgufType::kQ4_1, formats::GgufType::kQ8_0}) {
-    const fixtures::TinyOptions tiny = {.weight_type = type, .embedding_type = type, .tied = false};
+       {kF32, kF16, kBf16, kQ4_0, kQ4_1, kQ5_0, kQ5_1, kQ8_0, kQ4_K, kQ5_K, kQ6_K}) {
+    const bool is_k = type == kQ4_K || type == kQ5_K || type == kQ6_K;
+    const fixtures::TinyOptions tiny = {
+        .weight_type = type, .embedding_type = type, .wide = is_k, .tied = false};
     TinyRun run({.tiny = tiny});
     const TinySequence sequence = MakeSequence(0, 40);
     const std::vector<float> logits = Alone(*run.model, sequence);
@@ -62,6 +64,31 @@ TEST(ForwardPass, ReferenceLoopsAndFastKernelsGiveTheSameBits) {
     kind.ops = "reference";
     TinyRun plain(kind);
     ExpectSameBits(Alone(*plain.model, sequence), Alone(*fast.model, sequence), NameOf(kind));
+  }
+}
+
+// As the mixtures of llama.cpp: most matrices in one type, the embedding and the head in a finer
+// one.
+TEST(ForwardPass, FilesOfMixedKTypesGiveTheReferencesBitsWhateverTheChunks) {
+  using enum formats::GgufType;
+  for (const auto& [most, finer] : {std::pair{kQ4_K, kQ6_K}, {kQ5_K, kQ8_0}, {kQ6_K, kQ5_K}}) {
+    for (const bool tied : {true, false}) {
+      TinyRun::Kind kind{.activation = "int8", .num_threads = 2};
+      kind.tiny = {.weight_type = most, .embedding_type = finer, .wide = true, .tied = tied};
+      const TinySequence sequence = MakeSequence(1, 70);
+      TinyRun fast(kind);
+      const std::vector<float> whole = Alone(*fast.model, sequence);
+      TinyRun chunked(kind);
+      std::vector<float> last;
+      for (std::int32_t first = 0; first < 70; first += 7) {
+        last = RunStep(*chunked.model, {{&sequence, first, 7}})[0];
+      }
+      ExpectSameBits(whole, last, "in chunks");
+      kind.ops = "reference";
+      kind.num_threads = 1;
+      TinyRun plain(kind);
+      ExpectSameBits(Alone(*plain.model, sequence), whole, "by the reference loops");
+    }
   }
 }
 

@@ -21,16 +21,51 @@ T At(const formats::GgufTensor& tensor, std::size_t offset) {
   return value;
 }
 
+int ByteAt(const formats::GgufTensor& tensor, std::size_t offset) {
+  return At<std::uint8_t>(tensor, offset);
+}
+
+double HalfAt(const formats::GgufTensor& tensor, std::size_t offset) {
+  return static_cast<double>(base::FloatFromF16(At<std::uint16_t>(tensor, offset)));
+}
+
+// Value i of a K type. Every eight groups of 32 have a block.
+double KValueAt(const formats::GgufTensor& tensor, std::size_t i) {
+  const std::size_t group = i / 32 % 8;
+  const std::size_t place = i % 32;
+  if (static_cast<GgufType>(tensor.type) == GgufType::kQ6_K) {
+    const std::size_t start = i / 256 * 210;
+    const std::size_t half = group / 4;
+    const int pair = ByteAt(tensor, start + half * 64 + group % 2 * 32 + place);
+    const int low = group % 4 < 2 ? pair & 15 : pair >> 4;
+    const int high = ByteAt(tensor, start + 128 + half * 32 + place) >> (group % 4 * 2) & 3;
+    const int scale = At<std::int8_t>(tensor, start + 192 + i % 256 / 16);
+    return HalfAt(tensor, start + 208) * scale * (low + 16 * high - 32);
+  }
+  const bool is_five = static_cast<GgufType>(tensor.type) == GgufType::kQ5_K;
+  const std::size_t start = i / 256 * (is_five ? 176 : 144);
+  const int pair = ByteAt(tensor, start + (is_five ? 48 : 16) + group / 2 * 32 + place);
+  int q = group % 2 == 0 ? pair & 15 : pair >> 4;
+  if (is_five) q += (ByteAt(tensor, start + 16 + place) >> group & 1) * 16;
+  const int first = ByteAt(tensor, start + 4 + group % 4);
+  const int second = ByteAt(tensor, start + 8 + group % 4);
+  const int third = ByteAt(tensor, start + 12 + group % 4);
+  const int scale = group < 4 ? first & 63 : (third & 15) + (first >> 6) * 16;
+  const int minimum = group < 4 ? second & 63 : (third >> 4) + (second >> 6) * 16;
+  return HalfAt(tensor, start) * scale * q - HalfAt(tensor, start + 2) * minimum;
+}
+
 double ValueAt(const formats::GgufTensor& tensor, std::size_t i) {
   const std::size_t block = i / 32;
   const std::size_t place = i % 32;
   const auto nibble = [&](std::size_t start) {
-    const auto byte = At<std::uint8_t>(tensor, start + place % 16);
+    const int byte = ByteAt(tensor, start + place % 16);
     return place < 16 ? byte & 15 : byte >> 4;
   };
-  const auto half = [&](std::size_t offset) {
-    return static_cast<double>(base::FloatFromF16(At<std::uint16_t>(tensor, offset)));
+  const auto five = [&](std::size_t start) {
+    return nibble(start + 4) + (At<std::uint32_t>(tensor, start) >> place & 1) * 16;
   };
+  const auto half = [&](std::size_t offset) { return HalfAt(tensor, offset); };
   switch (static_cast<GgufType>(tensor.type)) {
     case GgufType::kF32:
       return At<float>(tensor, 4 * i);
@@ -42,8 +77,16 @@ double ValueAt(const formats::GgufTensor& tensor, std::size_t i) {
       return half(18 * block) * (nibble(18 * block + 2) - 8);
     case GgufType::kQ4_1:
       return half(20 * block) * nibble(20 * block + 4) + half(20 * block + 2);
+    case GgufType::kQ5_0:
+      return half(22 * block) * (five(22 * block + 2) - 16.0);
+    case GgufType::kQ5_1:
+      return half(24 * block) * five(24 * block + 4) + half(24 * block + 2);
     case GgufType::kQ8_0:
       return half(34 * block) * At<std::int8_t>(tensor, 34 * block + 2 + place);
+    case GgufType::kQ4_K:
+    case GgufType::kQ5_K:
+    case GgufType::kQ6_K:
+      return KValueAt(tensor, i);
   }
   return std::nan("");
 }

@@ -47,7 +47,9 @@ inline void StoreInt(void* p, Int v) { _mm256_storeu_si256(static_cast<__m256i*>
 inline Int BroadcastInt(std::int32_t v) { return _mm256_set1_epi32(v); }
 inline Int AddInt(Int a, Int b) { return _mm256_add_epi32(a, b); }
 inline Int SubInt(Int a, Int b) { return _mm256_sub_epi32(a, b); }
+inline Int MulInt(Int a, Int b) { return _mm256_mullo_epi32(a, b); }
 inline Int And(Int a, Int b) { return _mm256_and_si256(a, b); }
+inline Int Or(Int a, Int b) { return _mm256_or_si256(a, b); }
 inline Int MaxInt(Int a, Int b) { return _mm256_max_epi32(a, b); }
 inline Int Xor(Int a, Int b) { return _mm256_xor_si256(a, b); }
 template <int kBits>
@@ -58,6 +60,7 @@ template <int kBits>
 Int ShiftRight(Int v) {  // zeros come in
   return _mm256_srli_epi32(v, kBits);
 }
+inline Int ShiftRightBy(Int v, int bits) { return _mm256_srl_epi32(v, _mm_cvtsi32_si128(bits)); }
 template <int kBits>
 Int ShiftRightSigned(Int v) {
   return _mm256_srai_epi32(v, kBits);
@@ -93,6 +96,19 @@ struct NibbleSum {
     sum = _mm256_add_epi16(sum, _mm256_maddubs_epi16(nibbles, bytes));
   }
   Int Total() const { return _mm256_madd_epi16(sum, _mm256_set1_epi16(1)); }
+};
+
+// Sums of products of numbers of up to 6 bits (0 ... 63) with signed bytes of at least -127, two
+// groups of 4 per lane at a time: a 16-bit sum of 4 products stays below 4 * 63 * 127.
+struct PairSum {
+  static constexpr int kTileVectors = 2;
+  Int sum = _mm256_setzero_si256();
+  void Add(Int numbers, Int bytes, Int more_numbers, Int more_bytes) {
+    const Int products = _mm256_add_epi16(_mm256_maddubs_epi16(numbers, bytes),
+                                          _mm256_maddubs_epi16(more_numbers, more_bytes));
+    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(products, _mm256_set1_epi16(1)));
+  }
+  Int Total() const { return sum; }
 };
 
 // The 32 activation bytes of a row's block, as ByteSum::Add takes them.

@@ -46,7 +46,9 @@ inline void StoreInt(void* p, Int v) { _mm512_storeu_si512(p, v); }
 inline Int BroadcastInt(std::int32_t v) { return _mm512_set1_epi32(v); }
 inline Int AddInt(Int a, Int b) { return _mm512_add_epi32(a, b); }
 inline Int SubInt(Int a, Int b) { return _mm512_sub_epi32(a, b); }
+inline Int MulInt(Int a, Int b) { return _mm512_mullo_epi32(a, b); }
 inline Int And(Int a, Int b) { return _mm512_and_si512(a, b); }
+inline Int Or(Int a, Int b) { return _mm512_or_si512(a, b); }
 inline Int MaxInt(Int a, Int b) { return _mm512_max_epi32(a, b); }
 inline Int Xor(Int a, Int b) { return _mm512_xor_si512(a, b); }
 template <int kBits>
@@ -57,6 +59,7 @@ template <int kBits>
 Int ShiftRight(Int v) {
   return _mm512_srli_epi32(v, kBits);
 }
+inline Int ShiftRightBy(Int v, int bits) { return _mm512_srl_epi32(v, _mm_cvtsi32_si128(bits)); }
 template <int kBits>
 Int ShiftRightSigned(Int v) {
   return _mm512_srai_epi32(v, kBits);
@@ -84,6 +87,16 @@ struct NibbleSum {
   static constexpr int kTileVectors = 2;
   Int sum = _mm512_setzero_si512();
   void Add(Int nibbles, Int bytes) { sum = _mm512_dpbusd_epi32(sum, nibbles, bytes); }
+  Int Total() const { return sum; }
+};
+
+struct PairSum {
+  static constexpr int kTileVectors = 2;
+  Int sum = _mm512_setzero_si512();
+  void Add(Int numbers, Int bytes, Int more_numbers, Int more_bytes) {
+    sum = _mm512_dpbusd_epi32(sum, numbers, bytes);
+    sum = _mm512_dpbusd_epi32(sum, more_numbers, more_bytes);
+  }
   Int Total() const { return sum; }
 };
 
@@ -130,6 +143,17 @@ struct NibbleSum {
     sum = _mm512_add_epi16(sum, _mm512_maddubs_epi16(nibbles, bytes));
   }
   Int Total() const { return _mm512_madd_epi16(sum, _mm512_set1_epi16(1)); }
+};
+
+struct PairSum {
+  static constexpr int kTileVectors = 2;
+  Int sum = _mm512_setzero_si512();
+  void Add(Int numbers, Int bytes, Int more_numbers, Int more_bytes) {
+    const Int products = _mm512_add_epi16(_mm512_maddubs_epi16(numbers, bytes),
+                                          _mm512_maddubs_epi16(more_numbers, more_bytes));
+    sum = _mm512_add_epi32(sum, _mm512_madd_epi16(products, _mm512_set1_epi16(1)));
+  }
+  Int Total() const { return sum; }
 };
 
 struct ByteSum {

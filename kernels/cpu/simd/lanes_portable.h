@@ -107,8 +107,14 @@ inline Int SubInt(const Int& a, const Int& b) {
                                      static_cast<std::uint32_t>(b.lane[i]));
   });
 }
+inline Int MulInt(const Int& a, const Int& b) {
+  return ForLanes<Int>([&](int i) { return a.lane[i] * b.lane[i]; });
+}
 inline Int And(const Int& a, const Int& b) {
   return ForLanes<Int>([&](int i) { return a.lane[i] & b.lane[i]; });
+}
+inline Int Or(const Int& a, const Int& b) {
+  return ForLanes<Int>([&](int i) { return a.lane[i] | b.lane[i]; });
 }
 inline Int MaxInt(const Int& a, const Int& b) {
   return ForLanes<Int>([&](int i) { return a.lane[i] > b.lane[i] ? a.lane[i] : b.lane[i]; });
@@ -126,6 +132,11 @@ template <int kBits>
 Int ShiftRight(const Int& v) {
   return ForLanes<Int>([&](int i) {
     return static_cast<std::int32_t>(static_cast<std::uint32_t>(v.lane[i]) >> kBits);
+  });
+}
+inline Int ShiftRightBy(const Int& v, int bits) {
+  return ForLanes<Int>([&](int i) {
+    return static_cast<std::int32_t>(static_cast<std::uint32_t>(v.lane[i]) >> bits);
   });
 }
 template <int kBits>
@@ -194,6 +205,14 @@ struct NibbleSum {
   static constexpr int kTileVectors = 2;
   Int sum = ZeroInt();
   void Add(const Int& nibbles, const Int& bytes) { sum = AddByteProducts(sum, nibbles, bytes); }
+  Int Total() const { return sum; }
+};
+struct PairSum {
+  static constexpr int kTileVectors = 2;
+  Int sum = ZeroInt();
+  void Add(const Int& numbers, const Int& bytes, const Int& more_numbers, const Int& more_bytes) {
+    sum = AddByteProducts(AddByteProducts(sum, numbers, bytes), more_numbers, more_bytes);
+  }
   Int Total() const { return sum; }
 };
 class ByteRow {

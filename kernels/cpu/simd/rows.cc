@@ -47,33 +47,41 @@ std::int32_t TopMagnitude(const float* in) {
   return LargestLane(top);
 }
 
-void QuantizeBlock(const float* in, std::int8_t* bytes, float* scale, std::int32_t* sum) {
+struct BlockSums {
+  std::int32_t whole = 0;
+  std::int32_t first = 0;  // of 16
+};
+
+BlockSums QuantizeBlock(const float* in, std::int8_t* bytes, float* scale) {
   const std::int32_t top_bits = TopMagnitude(in);
   if (top_bits >= kInfinityBits || top_bits < kTinyBits) {
     for (int i = 0; i < kQuantBlock; ++i) bytes[i] = 0;
     *scale = top_bits < kTinyBits ? 0.0f : __builtin_nanf("");
-    *sum = 0;
-    return;
+    return {};
   }
   float top;
   __builtin_memcpy(&top, &top_bits, sizeof(top));
   const Float inverse = Broadcast(127.0f / top);
-  Int total = ZeroInt();
+  Int total[2] = {ZeroInt(), ZeroInt()};
   PAGODA_UNROLL
   for (int i = 0; i < kQuantBlock; i += kLanes) {
     const Int rounded = RoundToInt(Load(in + i) * inverse);
     StoreLowBytes(bytes + i, rounded);
-    total = AddInt(total, rounded);
+    total[i / 16] = AddInt(total[i / 16], rounded);
   }
   *scale = top / 127.0f;
-  *sum = SumOfLanes(total);
+  const std::int32_t first = SumOfLanes(total[0]);
+  return {.whole = first + SumOfLanes(total[1]), .first = first};
 }
 
 }  // namespace
 
 void QuantizeRow(const float* in, const Int8Rows& out) {
   for (std::int64_t b = 0; b < out.num_inputs / kQuantBlock; ++b) {
-    QuantizeBlock(in + b * kQuantBlock, out.bytes + b * kQuantBlock, &out.scales[b], &out.sums[b]);
+    const BlockSums sums =
+        QuantizeBlock(in + b * kQuantBlock, out.bytes + b * kQuantBlock, &out.scales[b]);
+    out.sums[b] = sums.whole;
+    out.first_sums[b] = sums.first;
     out.scaled_sums[b] = out.scales[b] * static_cast<float>(out.sums[b]);
   }
 }

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -17,6 +17,7 @@
 #include "gtest/gtest.h"
 #include "kernels/dequantize.h"
 #include "kernels/ops.h"
+#include "kernels/quant_block.h"
 #include "kernels/reference/reference_ops.h"
 
 // The promises of kernels/README.md as tests, the same for every backend. A binary links the suite
@@ -125,28 +126,26 @@ inline std::uint16_t RandomHalf(std::mt19937& random) {
   return static_cast<std::uint16_t>((random() & 0x83ffu) | ((8u + random() % 4u) << 10));
 }
 
+// Random bytes, with ordinary numbers wherever a float stands.
 inline SourceWeight RandomWeight(ElementType type, std::int64_t rows, std::int64_t columns,
                                  std::mt19937& random) {
   SourceWeight made{type, rows, columns, {}};
-  const auto append = [&made](auto value) {
-    const auto bytes = std::bit_cast<std::array<std::byte, sizeof(value)>>(value);
-    made.bytes.insert(made.bytes.end(), bytes.begin(), bytes.end());
+  made.bytes.resize(static_cast<std::size_t>(rows * RowBytes(type, columns)));
+  for (std::byte& byte : made.bytes) byte = static_cast<std::byte>(random());
+  const auto put = [&made](std::size_t at, auto value) {
+    std::memcpy(&made.bytes[at], &value, sizeof(value));
   };
-  const std::int64_t units = IsQuantized(type) ? rows * columns / kQuantBlock : rows * columns;
-  for (std::int64_t i = 0; i < units; ++i) {
+  const auto unit = static_cast<std::size_t>(BlockBytes(type));
+  for (std::size_t at = 0; at < made.bytes.size(); at += unit) {
     const std::uint16_t half = RandomHalf(random);
     if (type == ElementType::kF32) {
-      append(base::FloatFromF16(half) * 1.0000001f);
+      put(at, base::FloatFromF16(half) * 1.0000001f);
     } else if (type == ElementType::kBf16) {
-      append(base::Bf16FromFloat(base::FloatFromF16(half)));
+      put(at, base::Bf16FromFloat(base::FloatFromF16(half)));
     } else {
-      append(half);
+      put(type == ElementType::kQ6_K ? at + unit - 2 : at, half);
     }
-    if (type == ElementType::kQ4_1) append(RandomHalf(random));
-    const std::int64_t payload = type == ElementType::kQ8_0 ? 32 : 16;
-    for (std::int64_t b = 0; IsQuantized(type) && b < payload; ++b) {
-      append(static_cast<std::uint8_t>(random()));
-    }
+    if (HasMinimum(type)) put(at + 2, RandomHalf(random));
   }
   return made;
 }
@@ -177,9 +176,10 @@ class OwnedWeight {
   PackedWeight packed_;
 };
 
-inline constexpr ElementType kAllFormats[] = {ElementType::kF32,  ElementType::kF16,
-                                              ElementType::kBf16, ElementType::kQ4_0,
-                                              ElementType::kQ4_1, ElementType::kQ8_0};
+// `columns`, or as many more as the format needs to fill its blocks.
+inline std::int64_t WholeBlocks(ElementType format, std::int64_t columns) {
+  return base::RoundUp(columns, BlockColumns(format));
+}
 
 inline std::string PrintName(const testing::TestParamInfo<Backend>& info) {
   return info.param.name;

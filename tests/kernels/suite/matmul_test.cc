@@ -55,10 +55,11 @@ double ErrorAgainstDouble(const Matrix& x, const SourceWeight& source, const Mat
 
 TEST_P(KernelSuite, MatmulIsCloseToDoubleFromBothSides) {
   for (const ActivationType activation : kActivations) {
-    for (const ElementType format : kAllFormats) {
+    for (const ElementType format : kAllElementTypes) {
       std::mt19937 random(11);
-      const SourceWeight source = RandomWeight(format, 70, 320, random);
-      const Matrix x = RandomMatrix(5, 320, random);
+      const std::int64_t k = WholeBlocks(format, 320);
+      const SourceWeight source = RandomWeight(format, 70, k, random);
+      const Matrix x = RandomMatrix(5, k, random);
       const Product product({source}, WeightRole::kDown, activation, *ops_);
       const double error = ErrorAgainstDouble(x, source, product.Run(x));
       const bool coarse = activation == ActivationType::kInt8 && IsQuantized(format);
@@ -70,10 +71,11 @@ TEST_P(KernelSuite, MatmulIsCloseToDoubleFromBothSides) {
 
 TEST_P(KernelSuite, MatmulEqualsTheReferenceForEveryFormatAndShape) {
   for (const ActivationType activation : kActivations) {
-    for (const ElementType format : kAllFormats) {
+    for (const ElementType format : kAllElementTypes) {
       for (const std::int64_t n : {1, 31, 32, 33, 100}) {
-        for (const std::int64_t k : {32, 96, 576}) {
-          std::mt19937 random(static_cast<unsigned>(n * 1000 + k));
+        for (const std::int64_t least : {32, 96, 576}) {
+          const std::int64_t k = WholeBlocks(format, least);
+          std::mt19937 random(static_cast<unsigned>(n * 1000 + least));
           const SourceWeight source = RandomWeight(format, n, k, random);
           const Product product({source}, WeightRole::kLmHead, activation, *ops_);
           const Product plain({source}, WeightRole::kLmHead, activation, *reference_);
@@ -89,11 +91,12 @@ TEST_P(KernelSuite, MatmulEqualsTheReferenceForEveryFormatAndShape) {
 
 TEST_P(KernelSuite, ARowOfAProductDoesNotDependOnItsCompany) {
   for (const ActivationType activation : kActivations) {
-    for (const ElementType format : kAllFormats) {
+    for (const ElementType format : kAllElementTypes) {
       std::mt19937 random(13);
-      const SourceWeight source = RandomWeight(format, 65, 192, random);
+      const std::int64_t k = WholeBlocks(format, 192);
+      const SourceWeight source = RandomWeight(format, 65, k, random);
       const Product product({source}, WeightRole::kDown, activation, *ops_);
-      const Matrix x = RandomMatrix(37, 192, random);
+      const Matrix x = RandomMatrix(37, k, random);
       const Matrix whole = product.Run(x);
       for (const std::int64_t count : {1, 2, 5, 8, 16}) {
         for (std::int64_t first = 0; first + count <= 37; first += count + 3) {

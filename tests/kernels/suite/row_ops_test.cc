@@ -6,20 +6,21 @@ namespace pagoda::kernels {
 namespace {
 
 TEST_P(KernelSuite, EmbeddingIsTheWidenedRowInEveryFormat) {
-  for (const ElementType format : kAllFormats) {
+  for (const ElementType format : kAllElementTypes) {
     std::mt19937 random(1);
-    const SourceWeight source = RandomWeight(format, 7, 96, random);
+    const std::int64_t columns = WholeBlocks(format, 96);
+    const SourceWeight source = RandomWeight(format, 7, columns, random);
     const OwnedWeight table({source}, WeightRole::kEmbedding, ActivationType::kInt8, *ops_);
     const std::vector<float> rows = source.Widened();
     const std::vector<base::TokenId> tokens = {6, 0, 3, 3, 1};
-    Matrix out(5, 96);
+    Matrix out(5, columns);
     ops_->Embed({table.get(), tokens, out.view()}, stream_);
     Finish();
-    Matrix wanted(5, 96);
+    Matrix wanted(5, columns);
     for (std::int64_t t = 0; t < 5; ++t) {
-      for (std::int64_t k = 0; k < 96; ++k) {
+      for (std::int64_t k = 0; k < columns; ++k) {
         wanted.at(t, k) =
-            rows[tokens[static_cast<std::size_t>(t)] * 96 + static_cast<std::size_t>(k)];
+            rows[static_cast<std::size_t>(tokens[static_cast<std::size_t>(t)] * columns + k)];
       }
     }
     ExpectSameBits(out, wanted, Name(format));
