@@ -151,9 +151,15 @@ void RegisterMatmuls() {
   const MatmulShape head = {"head", 49'152, 576};
   for (const Case& c : {Case{ElementType::kQ4_1, ActivationType::kInt8, qkv},
                         Case{ElementType::kQ4_1, ActivationType::kInt8, gate_up},
-                        Case{ElementType::kQ4_1, ActivationType::kInt8, down},
                         Case{ElementType::kQ4_0, ActivationType::kInt8, gate_up},
+                        Case{ElementType::kQ5_0, ActivationType::kInt8, gate_up},
+                        Case{ElementType::kQ5_1, ActivationType::kInt8, gate_up},
                         Case{ElementType::kQ8_0, ActivationType::kInt8, gate_up},
+                        // The K types take rows of whole 256.
+                        Case{ElementType::kQ4_1, ActivationType::kInt8, down},
+                        Case{ElementType::kQ4_K, ActivationType::kInt8, down},
+                        Case{ElementType::kQ5_K, ActivationType::kInt8, down},
+                        Case{ElementType::kQ6_K, ActivationType::kInt8, down},
                         Case{ElementType::kQ8_0, ActivationType::kInt8, head},
                         Case{ElementType::kQ4_1, ActivationType::kF32, gate_up},
                         Case{ElementType::kBf16, ActivationType::kF32, gate_up},
