@@ -63,7 +63,15 @@ void CheckShapes(const RmsNormParams& params) {
   PAGODA_CHECK(static_cast<std::int64_t>(params.weight.size()) == params.in.columns);
 }
 
-void CheckShapes(const AddParams& params) { CheckSameShape(params.addend, params.inout); }
+void CheckShapes(const AddParams& params) {
+  if (params.addend.rows == 1 && params.inout.rows != 1) {
+    CheckView(params.addend);
+    CheckView(params.inout);
+    PAGODA_CHECK(params.addend.columns == params.inout.columns);
+    return;
+  }
+  CheckSameShape(params.addend, params.inout);
+}
 
 void CheckShapes(const MatmulParams& params) {
   PAGODA_CHECK(params.weight != nullptr);

@@ -31,9 +31,9 @@ struct RmsNormParams {
   MatrixView out;  // [T, K]
 };
 
-// inout += addend.
+// inout += addend: one fp32 addition each.
 struct AddParams {
-  ConstMatrixView addend;  // [T, K]
+  ConstMatrixView addend;  // [T, K], or [1, K]: a bias, added to every row
   MatrixView inout;        // [T, K]
 };
 

@@ -133,7 +133,8 @@ void CpuOps::RmsNorm(const RmsNormParams& params, Stream /*stream*/) {
 void CpuOps::Add(const AddParams& params, Stream /*stream*/) {
   CheckShapes(params);
   ForRows(params.inout.rows, params.inout.columns, [&](std::int64_t row) {
-    kernels_.add_row(params.addend.Row(row), params.inout.columns, params.inout.Row(row));
+    const float* const addend = params.addend.Row(params.addend.rows == 1 ? 0 : row);
+    kernels_.add_row(addend, params.inout.columns, params.inout.Row(row));
   });
 }
 

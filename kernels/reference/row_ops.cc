@@ -57,9 +57,8 @@ void RmsNorm(const RmsNormParams& params) {
 
 void Add(const AddParams& params) {
   for (std::int64_t t = 0; t < params.inout.rows; ++t) {
-    for (std::int64_t k = 0; k < params.inout.columns; ++k) {
-      params.inout.Row(t)[k] += params.addend.Row(t)[k];
-    }
+    const float* const addend = params.addend.Row(params.addend.rows == 1 ? 0 : t);
+    for (std::int64_t k = 0; k < params.inout.columns; ++k) params.inout.Row(t)[k] += addend[k];
   }
 }
 

@@ -66,6 +66,22 @@ TEST_P(KernelSuite, RmsNormMayWorkInPlace) {
   ExpectSameBits(in_place, apart, "in place");
 }
 
+TEST_P(KernelSuite, AddGivesOneRowToEveryRow) {
+  std::mt19937 random(5);
+  for (const std::int64_t width : {1, 33, 192}) {
+    const Matrix bias = RandomMatrix(1, width, random);
+    const Matrix b = RandomMatrix(3, width, random);
+    Matrix out = b;
+    ops_->Add({bias.view(), out.view()}, stream_);
+    Finish();
+    for (std::int64_t t = 0; t < 3; ++t) {
+      for (std::int64_t k = 0; k < width; ++k) {
+        ASSERT_EQ(BitsOf(out.at(t, k)), BitsOf(b.at(t, k) + bias.at(0, k)));
+      }
+    }
+  }
+}
+
 TEST_P(KernelSuite, AddIsOneRoundedSum) {
   std::mt19937 random(4);
   for (const std::int64_t width : {1, 8, 33, 192}) {
