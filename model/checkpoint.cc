@@ -3,7 +3,7 @@
 
 #include "model/checkpoint.h"
 
-#include <iterator>
+#include <filesystem>
 #include <map>
 #include <utility>
 
@@ -12,6 +12,9 @@
 #include "base/status_macros.h"
 #include "base/strings.h"
 #include "formats/gguf_types.h"
+#include "formats/json_document.h"
+#include "formats/safetensors_folder.h"
+#include "model/folder_config.h"
 
 namespace pagoda::model {
 
@@ -19,7 +22,8 @@ using base::ToAbsl;
 using kernels::ElementType;
 
 struct Checkpoint::State {
-  std::unique_ptr<const formats::GgufFile> gguf;  // null: someone else owns it
+  std::unique_ptr<const formats::GgufFile> gguf;             // null: none, or someone else's
+  std::unique_ptr<const formats::SafetensorsFolder> folder;  // null: none
   std::string path;
   Config config;
   TensorNaming naming = TensorNaming::kGguf;
@@ -41,6 +45,42 @@ StoredTensor Stored(const formats::GgufTensor& tensor) {
           .data = tensor.data};
 }
 
+StoredTensor Stored(const formats::SafetensorsTensor& tensor) {
+  return {.name = tensor.name,
+          .type_name = std::string(tensor.type),
+          .shape = tensor.shape,
+          .data = tensor.data};
+}
+
+// Weights that transformers would put on top of the model's own.
+absl::Status RefuseAdapter(const std::filesystem::path& folder) {
+  for (const char* const name : {"adapter_config.json", "adapter_model.safetensors"}) {
+    if (!std::filesystem::exists(folder / name)) continue;
+    return absl::UnimplementedError(absl::StrCat(
+        (folder / name).string(), ": belongs to an adapter, and adapters are not built"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Checkpoint::State>> OpenFolder(const std::string& path) {
+  const std::filesystem::path folder(path);
+  auto state = std::make_unique<Checkpoint::State>();
+  state->path = path;
+  state->naming = TensorNaming::kTransformers;
+  PAGODA_RETURN_IF_ERROR(RefuseAdapter(folder));
+  PAGODA_ASSIGN_OR_RETURN(const auto document,
+                          formats::JsonDocument::Open((folder / "config.json").string()));
+  PAGODA_ASSIGN_OR_RETURN(state->config, ReadConfig(*document));
+  std::filesystem::path whole = std::filesystem::absolute(folder).lexically_normal();
+  if (!whole.has_filename()) whole = whole.parent_path();
+  state->config.name = whole.filename().string();
+  PAGODA_ASSIGN_OR_RETURN(state->folder, formats::SafetensorsFolder::Open(path));
+  for (const formats::SafetensorsTensor* const tensor : state->folder->tensors()) {
+    state->tensors.push_back(Stored(*tensor));
+  }
+  return state;
+}
+
 }  // namespace
 
 Checkpoint::Checkpoint(std::unique_ptr<State> state) : state_(std::move(state)) {
@@ -51,6 +91,10 @@ Checkpoint::Checkpoint(std::unique_ptr<State> state) : state_(std::move(state)) 
 Checkpoint::~Checkpoint() = default;
 
 absl::StatusOr<std::unique_ptr<Checkpoint>> Checkpoint::Open(const std::string& path) {
+  if (std::filesystem::is_directory(path)) {
+    PAGODA_ASSIGN_OR_RETURN(std::unique_ptr<State> state, OpenFolder(path));
+    return std::make_unique<Checkpoint>(std::move(state));
+  }
   PAGODA_ASSIGN_OR_RETURN(std::unique_ptr<const formats::GgufFile> file,
                           formats::GgufFile::Open(path));
   PAGODA_ASSIGN_OR_RETURN(std::unique_ptr<Checkpoint> checkpoint, Over(*file));

@@ -31,7 +31,8 @@ enum class TensorNaming : std::uint8_t { kGguf, kTransformers };
 // Views live as long as this. Threads: const, any.
 class Checkpoint {
  public:
-  // `path` is a GGUF file. Errors: those of the formats and of ReadConfig; nothing stays open.
+  // `path` is a GGUF file, or a folder with config.json and safetensors. Errors: those of the
+  // formats and of ReadConfig; nothing stays open.
   static absl::StatusOr<std::unique_ptr<Checkpoint>> Open(const std::string& path);
   // The same over a file that is open already and outlives the result.
   static absl::StatusOr<std::unique_ptr<Checkpoint>> Over(const formats::GgufFile& file);

@@ -11,24 +11,26 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "base/strings.h"
+#include "model/config_limits.h"
 
 namespace pagoda::model {
 namespace {
 
 using base::ToAbsl;
 
-constexpr std::string_view kFamily = "llama.";
-constexpr std::uint64_t kMaxLayers = 1024;
-constexpr std::uint64_t kMaxHeads = 1024;
-constexpr std::uint64_t kMaxHeadSize = 1024;
-constexpr std::uint64_t kMaxWidth = 1 << 20;  // of hidden and feed-forward rows
-constexpr std::uint64_t kMaxContext = 1 << 26;
-constexpr std::uint64_t kMaxVocabulary = 1 << 24;
+struct Family {
+  std::string_view architecture;
+  Config::RotaryPairs rotary_pairs = Config::RotaryPairs::kInterleaved;
+  bool has_qkv_bias = false;
+};
+constexpr Family kFamilies[] = {{"llama", Config::RotaryPairs::kInterleaved, false},
+                                {"qwen2", Config::RotaryPairs::kHalves, true}};
 
 // Reads keys of the family and remembers which; what was never asked for is what we would ignore.
 class KeyReader {
  public:
-  explicit KeyReader(const formats::GgufFile& file) : file_(file) {}
+  KeyReader(const formats::GgufFile& file, std::string_view architecture)
+      : file_(file), prefix_(absl::StrCat(ToAbsl(architecture), ".")) {}
 
   const formats::GgufFile& file() const { return file_; }
 
@@ -81,7 +83,7 @@ class KeyReader {
 
   absl::Status CheckAllConsumed() const {
     for (const auto& [key, value] : file_.metadata()) {
-      if (!key.starts_with(kFamily)) continue;
+      if (!key.starts_with(prefix_)) continue;
       if (std::find(consumed_.begin(), consumed_.end(), key) == consumed_.end()) {
         return absl::UnimplementedError(absl::StrCat(
             file_.path(), ": metadata '", ToAbsl(key),
@@ -90,6 +92,9 @@ class KeyReader {
     }
     return absl::OkStatus();
   }
+
+  // Of a key of the architecture, whole.
+  std::string Full(std::string_view key) const { return absl::StrCat(prefix_, ToAbsl(key)); }
 
   absl::Status Refused(std::string_view full_key, std::string_view why) const {
     return absl::InvalidArgumentError(
@@ -101,24 +106,27 @@ class KeyReader {
   }
 
  private:
-  static std::string Full(std::string_view key) {
-    return absl::StrCat(ToAbsl(kFamily), ToAbsl(key));
-  }
   std::string Consume(std::string_view key) {
     consumed_.push_back(Full(key));
     return consumed_.back();
   }
 
   const formats::GgufFile& file_;
+  const std::string prefix_;
   std::vector<std::string> consumed_;
 };
 
-absl::Status CheckWholeModel(const formats::GgufFile& file) {
+absl::StatusOr<Family> FindFamily(const formats::GgufFile& file) {
   PAGODA_ASSIGN_OR_RETURN(const std::string_view architecture, file.String("general.architecture"));
-  if (architecture != "llama") {
-    return absl::UnimplementedError(absl::StrCat(
-        file.path(), ": architecture '", ToAbsl(architecture), "' is not built; built is 'llama'"));
+  for (const Family& family : kFamilies) {
+    if (family.architecture == architecture) return family;
   }
+  return absl::UnimplementedError(absl::StrCat(file.path(), ": architecture '",
+                                               ToAbsl(architecture),
+                                               "' is not built; built are 'llama' and 'qwen2'"));
+}
+
+absl::Status CheckWholeModel(const formats::GgufFile& file) {
   if (file.Find("general.type") != nullptr) {
     PAGODA_ASSIGN_OR_RETURN(const std::string_view type, file.String("general.type"));
     if (type != "model") {
@@ -152,24 +160,24 @@ absl::Status ReadHeads(KeyReader& reader, Config& config) {
   PAGODA_ASSIGN_OR_RETURN(config.num_kv_heads,
                           reader.CountOr("attention.head_count_kv", kMaxHeads, config.num_heads));
   if (config.num_heads % config.num_kv_heads != 0) {
-    return reader.Refused("llama.attention.head_count_kv",
+    return reader.Refused(reader.Full("attention.head_count_kv"),
                           absl::StrCat("is ", config.num_kv_heads, ", which does not divide the ",
                                        config.num_heads, " heads"));
   }
   if (!reader.Has("attention.key_length") && config.hidden_size % config.num_heads != 0) {
-    return reader.Refused("llama.attention.key_length",
-                          "is absent, and the heads do not divide llama.embedding_length");
+    return reader.Refused(reader.Full("attention.key_length"),
+                          "is absent, and the heads do not divide embedding_length");
   }
   PAGODA_ASSIGN_OR_RETURN(config.head_size, reader.CountOr("attention.key_length", kMaxHeadSize,
                                                            config.hidden_size / config.num_heads));
   PAGODA_ASSIGN_OR_RETURN(const std::int32_t value_size,
                           reader.CountOr("attention.value_length", kMaxHeadSize, config.head_size));
   if (value_size != config.head_size) {
-    return reader.NotBuilt("llama.attention.value_length",
+    return reader.NotBuilt(reader.Full("attention.value_length"),
                            absl::StrCat(value_size, " beside keys of ", config.head_size));
   }
   if (config.head_size % 2 != 0 || config.head_size > static_cast<std::int32_t>(kMaxHeadSize)) {
-    return reader.Refused("llama.attention.key_length",
+    return reader.Refused(reader.Full("attention.key_length"),
                           absl::StrCat("gives heads of ", config.head_size,
                                        "; expected an even "
                                        "number up to ",
@@ -183,7 +191,8 @@ absl::Status ReadRopeScaling(KeyReader& reader, Config& config) {
   if (reader.Has("rope.scaling.type")) {
     PAGODA_ASSIGN_OR_RETURN(type, reader.Text("rope.scaling.type"));
   }
-  if (type != "none" && type != "linear") return reader.NotBuilt("llama.rope.scaling.type", type);
+  if (type != "none" && type != "linear")
+    return reader.NotBuilt(reader.Full("rope.scaling.type"), type);
   PAGODA_ASSIGN_OR_RETURN(const double factor, reader.PositiveOr("rope.scaling.factor", 1.0));
   // Says how a model was trained; plays a part in yarn alone.
   for (const std::string_view key : {"rope.scaling.original_context_length"}) {
@@ -194,9 +203,8 @@ absl::Status ReadRopeScaling(KeyReader& reader, Config& config) {
     if (!untuned.ok()) PAGODA_RETURN_IF_ERROR(reader.OnlyBool("rope.scaling.finetuned", true));
   }
   if (type == "none" && factor != 1.0) {
-    return reader.Refused(
-        "llama.rope.scaling.factor",
-        absl::StrCat("is ", factor, ", but llama.rope.scaling.type names no scaling"));
+    return reader.Refused(reader.Full("rope.scaling.factor"),
+                          absl::StrCat("is ", factor, ", but rope.scaling.type names no scaling"));
   }
   config.rope_position_scale = factor;
   return absl::OkStatus();
@@ -208,18 +216,25 @@ absl::Status ReadRope(KeyReader& reader, Config& config) {
                           reader.CountOr("rope.dimension_count", kMaxHeadSize, config.head_size));
   if (config.rotary_size % 2 != 0 || config.rotary_size > config.head_size) {
     return reader.Refused(
-        "llama.rope.dimension_count",
+        reader.Full("rope.dimension_count"),
         absl::StrCat("is ", config.rotary_size, "; expected an even number up to the head size ",
                      config.head_size));
   }
   return ReadRopeScaling(reader, config);
 }
 
-absl::Status RefuseUnbuiltVariants(KeyReader& reader) {
+absl::Status RefuseUnbuiltVariants(KeyReader& reader, const Config& config) {
   PAGODA_RETURN_IF_ERROR(reader.OnlyUnsigned("expert_count", 0));
   PAGODA_RETURN_IF_ERROR(reader.OnlyUnsigned("expert_used_count", 0));
   PAGODA_RETURN_IF_ERROR(reader.OnlyBool("use_parallel_residual", false));
-  return reader.OnlyBool("attention.causal", true);
+  PAGODA_RETURN_IF_ERROR(reader.OnlyBool("attention.causal", true));
+  PAGODA_ASSIGN_OR_RETURN(
+      const std::int32_t window,
+      reader.CountOr("attention.sliding_window", kMaxContext, config.context_length));
+  if (window >= config.context_length) return absl::OkStatus();
+  return reader.NotBuilt(
+      reader.Full("attention.sliding_window"),
+      absl::StrCat(window, " where the context has ", config.context_length, " tokens"));
 }
 
 absl::Status ReadVocabulary(KeyReader& reader, Config& config) {
@@ -240,7 +255,7 @@ absl::Status ReadVocabulary(KeyReader& reader, Config& config) {
       reader.CountOr("vocab_size", kMaxVocabulary, static_cast<std::int32_t>(rows)));
   if (static_cast<std::uint64_t>(stated) != rows) {
     return reader.Refused(
-        "llama.vocab_size",
+        reader.Full("vocab_size"),
         absl::StrCat("is ", stated, ", but token_embd.weight has ", rows, " rows"));
   }
   PAGODA_ASSIGN_OR_RETURN(const auto tokens, file.Strings("tokenizer.ggml.tokens"));
@@ -257,9 +272,13 @@ absl::Status ReadVocabulary(KeyReader& reader, Config& config) {
 }  // namespace
 
 absl::StatusOr<Config> ReadConfig(const formats::GgufFile& file) {
+  PAGODA_ASSIGN_OR_RETURN(const Family family, FindFamily(file));
   PAGODA_RETURN_IF_ERROR(CheckWholeModel(file));
-  KeyReader reader(file);
+  KeyReader reader(file, family.architecture);
   Config config;
+  config.architecture = family.architecture;
+  config.rotary_pairs = family.rotary_pairs;
+  config.has_qkv_bias = family.has_qkv_bias;
   if (file.Find("general.name") != nullptr) {
     PAGODA_ASSIGN_OR_RETURN(const std::string_view name, file.String("general.name"));
     config.name = name;
@@ -267,7 +286,7 @@ absl::StatusOr<Config> ReadConfig(const formats::GgufFile& file) {
   PAGODA_RETURN_IF_ERROR(ReadSizes(reader, config));
   PAGODA_RETURN_IF_ERROR(ReadHeads(reader, config));
   PAGODA_RETURN_IF_ERROR(ReadRope(reader, config));
-  PAGODA_RETURN_IF_ERROR(RefuseUnbuiltVariants(reader));
+  PAGODA_RETURN_IF_ERROR(RefuseUnbuiltVariants(reader, config));
   PAGODA_RETURN_IF_ERROR(ReadVocabulary(reader, config));
   PAGODA_RETURN_IF_ERROR(reader.CheckAllConsumed());
   return config;

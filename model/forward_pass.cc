@@ -1,5 +1,5 @@
 // One step:   hidden = embed(tokens)
-//   each layer:  q, k, v = norm(hidden) Wqkv;  rope(q, k);  KV pool <- k, v;  hidden +=
+//   each layer:  q, k, v = norm(hidden) Wqkv (+ bias);  rope(q, k);  KV pool <- k, v;  hidden +=
 //   attention(q, pool) Wo
 //                hidden += (silu(g) * u) Wdown   with g, u = norm(hidden) Wgate_up
 //   logits = norm(hidden[rows]) Whead, for the rows that sample alone.
@@ -165,12 +165,18 @@ void ForwardPass::RunAttention(std::int32_t layer, const kernels::KvView& kv) {
                             .out = normed},
                    .matmul = {.x = normed, .weight = &weights.qkv, .out = qkv, .row_adapters = {}}},
                   Stream{});
+  if (!weights.qkv_bias.empty()) {
+    ops_.Add({.addend = {weights.qkv_bias.data(), 1, qkv.columns, qkv.columns}, .inout = qkv},
+             Stream{});
+  }
   const auto rows = static_cast<std::size_t>(num_rows_);
   ops_.RopeAndWriteKv({.rope = {.query = query,
                                 .key = key,
                                 .head_size = config_.head_size,
                                 .rotary_size = config_.rotary_size,
-                                .pairs = kernels::RopePairs::kInterleaved,
+                                .pairs = config_.rotary_pairs == Config::RotaryPairs::kHalves
+                                             ? kernels::RopePairs::kHalves
+                                             : kernels::RopePairs::kInterleaved,
                                 .cos = rope_.cos(),
                                 .sin = rope_.sin(),
                                 .positions = std::span(positions_).first(rows)},

@@ -42,6 +42,13 @@ absl::Status CheckLimits(const ModelOptions& options) {
                                                  " sequences; expected at least 1"));
 }
 
+absl::Status CheckVocabulary(const ModelOptions& options, const Config& config) {
+  if (options.vocabulary_size <= config.num_vocabulary_rows) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("a tokenizer of ", options.vocabulary_size,
+                                                 " tokens for a model of ",
+                                                 config.num_vocabulary_rows, " embedding rows"));
+}
+
 // A model of the Llama family. Members stand in the order in which they refer to each other:
 // later ones point into earlier ones.
 class LlamaModel final : public Model {
@@ -114,9 +121,10 @@ class LlamaModel final : public Model {
 
 absl::Status LlamaModel::Initialize(const LoadPlan& plan) {
   PAGODA_RETURN_IF_ERROR(CheckLimits(options_));
+  PAGODA_RETURN_IF_ERROR(CheckVocabulary(options_, config_));
   FillInfo(plan);
   PAGODA_RETURN_IF_ERROR(kernels::CheckGeometry(ops_->capabilities(), info_.kv_geometry));
-  PAGODA_ASSIGN_OR_RETURN(weights_, LoadWeights(plan.weights, *ops_, plan.activation));
+  PAGODA_ASSIGN_OR_RETURN(weights_, LoadWeights(plan.weights, config_, *ops_, plan.activation));
   PAGODA_ASSIGN_OR_RETURN(pass_, ForwardPass::Create(config_, weights_, *ops_,
                                                      {.max_tokens = options_.max_num_batched_tokens,
                                                       .max_sequences = options_.max_num_seqs,
@@ -126,7 +134,7 @@ absl::Status LlamaModel::Initialize(const LoadPlan& plan) {
 }
 
 void LlamaModel::FillInfo(const LoadPlan& plan) {
-  info_.architecture = "llama";
+  info_.architecture = config_.architecture;
   info_.name = config_.name;
   info_.weight_format = plan.weights.weight_format;
   info_.activation_dtype = plan.activation_dtype;
@@ -136,7 +144,8 @@ void LlamaModel::FillInfo(const LoadPlan& plan) {
   info_.num_parameters = plan.weights.num_parameters;
   info_.weight_bytes = plan.memory.weight_bytes;
   info_.context_length = config_.context_length;
-  info_.vocabulary_size = config_.vocabulary_size;
+  info_.vocabulary_size =
+      options_.vocabulary_size > 0 ? options_.vocabulary_size : config_.vocabulary_size;
   info_.kv_geometry = plan.kv_geometry;
 }
 

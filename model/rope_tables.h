@@ -14,7 +14,7 @@ namespace pagoda::model {
 class RopeTables {
  public:
   // `factors` divide the frequencies, one per pair (empty: none): the form in which GGUF keeps
-  // llama3 scaling.
+  // what config.llama3_scaling says for others. Requires: not both.
   RopeTables(const Config& config, std::span<const float> factors, std::int32_t num_positions);
 
   kernels::ConstMatrixView cos() const { return View(cos_); }  // [positions, rotary / 2]

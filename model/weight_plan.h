@@ -25,6 +25,7 @@ struct PlannedLayer {
   const StoredTensor* attention_norm = nullptr;
   const StoredTensor* feed_forward_norm = nullptr;
   PlannedWeight qkv, attention_output, gate_up, down;
+  std::vector<const StoredTensor*> qkv_bias;  // of Q, K, V; empty: the model has none
 };
 
 // Which tensor of a file goes where, and the bytes that takes: everything about loading but the
@@ -35,7 +36,12 @@ struct WeightPlan {
   const StoredTensor* output_norm = nullptr;
   const StoredTensor* rope_factors = nullptr;  // null: the file has none
   PlannedWeight lm_head;
-  bool is_tied = false;             // the head is the embedding, because the file has no other
+  bool is_tied = false;  // the head is the embedding
+  // A tensor that the configuration says is the embedding once more; null: the files have none. Its
+  // bytes must be compared before anything is served.
+  const StoredTensor* head_twin = nullptr;
+  // Tables of rotary frequencies that older folders carry; they must be those of the configuration.
+  std::vector<const StoredTensor*> frequency_twins;
   std::int64_t packed_bytes = 0;    // to allocate
   std::int64_t mapped_bytes = 0;    // used in place
   std::int64_t num_parameters = 0;  // a tied head counts once

@@ -1,5 +1,6 @@
 #include "model/weights.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <span>
@@ -37,19 +38,26 @@ absl::StatusOr<std::vector<float>> Widened(const StoredTensor* tensor) {
 
 class Loader {
  public:
-  Loader(const WeightPlan& plan, kernels::Ops& ops, kernels::ActivationType activation)
-      : plan_(plan), ops_(ops), activation_(activation) {}
+  Loader(const WeightPlan& plan, const Config& config, kernels::Ops& ops,
+         kernels::ActivationType activation)
+      : plan_(plan), config_(config), ops_(ops), activation_(activation) {}
 
   absl::StatusOr<Weights> Run() {
     PAGODA_CHECK_MSG(ops_.device().is_host(), "weights are packed in host memory");
     if (plan_.packed_bytes > 0) {
       PAGODA_ASSIGN_OR_RETURN(weights_.memory, ops_.device().Allocate(plan_.packed_bytes));
     }
+    PAGODA_RETURN_IF_ERROR(CompareTwin());
+    PAGODA_RETURN_IF_ERROR(CompareFrequencies());
     PAGODA_RETURN_IF_ERROR(Load(plan_.embedding, weights_.embedding));
     for (const PlannedLayer& planned : plan_.layers) {
       LayerWeights layer;
       PAGODA_ASSIGN_OR_RETURN(layer.attention_norm, Widened(planned.attention_norm));
       PAGODA_ASSIGN_OR_RETURN(layer.feed_forward_norm, Widened(planned.feed_forward_norm));
+      for (const StoredTensor* const bias : planned.qkv_bias) {
+        PAGODA_ASSIGN_OR_RETURN(const std::vector<float> values, Widened(bias));
+        layer.qkv_bias.insert(layer.qkv_bias.end(), values.begin(), values.end());
+      }
       PAGODA_RETURN_IF_ERROR(Load(planned.qkv, layer.qkv));
       PAGODA_RETURN_IF_ERROR(Load(planned.attention_output, layer.attention_output));
       PAGODA_RETURN_IF_ERROR(Load(planned.gate_up, layer.gate_up));
@@ -63,6 +71,32 @@ class Loader {
   }
 
  private:
+  absl::Status CompareTwin() const {
+    if (plan_.head_twin == nullptr) return absl::OkStatus();
+    const StoredTensor& embedding = *plan_.embedding.parts.front();
+    if (std::ranges::equal(plan_.head_twin->data, embedding.data)) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(
+        "tensor '", base::ToAbsl(plan_.head_twin->name), "' differs from '",
+        base::ToAbsl(embedding.name), "', but the configuration says that they are one"));
+  }
+
+  absl::Status CompareFrequencies() const {
+    for (const StoredTensor* const twin : plan_.frequency_twins) {
+      PAGODA_ASSIGN_OR_RETURN(const std::vector<float> stated, Widened(twin));
+      // A file of 16-bit floats has rounded them.
+      const double allowed = TypeOf(*twin) == ElementType::kF32 ? 1e-5 : 1e-2;
+      for (std::size_t i = 0; i < stated.size(); ++i) {
+        const double expected =
+            std::pow(config_.rope_base, -2.0 * static_cast<double>(i) / config_.rotary_size);
+        if (std::abs(stated[i] - expected) <= allowed * expected) continue;
+        return absl::InvalidArgumentError(absl::StrCat("tensor '", base::ToAbsl(twin->name),
+                                                       "' holds ", stated[i], " at ", i,
+                                                       "; the configuration gives ", expected));
+      }
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status LoadRopeFactors() {
     if (plan_.rope_factors == nullptr) return absl::OkStatus();
     PAGODA_ASSIGN_OR_RETURN(weights_.rope_factors, Widened(plan_.rope_factors));
@@ -106,6 +140,7 @@ class Loader {
   }
 
   const WeightPlan& plan_;
+  const Config& config_;
   kernels::Ops& ops_;
   const kernels::ActivationType activation_;
   Weights weights_;
@@ -113,9 +148,9 @@ class Loader {
 
 }  // namespace
 
-absl::StatusOr<Weights> LoadWeights(const WeightPlan& plan, kernels::Ops& ops,
+absl::StatusOr<Weights> LoadWeights(const WeightPlan& plan, const Config& config, kernels::Ops& ops,
                                     kernels::ActivationType activation) {
-  return Loader(plan, ops, activation).Run();
+  return Loader(plan, config, ops, activation).Run();
 }
 
 base::Digest256 ModelDigest(const Checkpoint& checkpoint, const Config& config) {
@@ -124,11 +159,15 @@ base::Digest256 ModelDigest(const Checkpoint& checkpoint, const Config& config) 
   hasher.AddField(kVersion, "pagoda model 1");
   for (const std::int32_t size :
        {config.num_layers, config.hidden_size, config.feed_forward_size, config.num_heads,
-        config.num_kv_heads, config.head_size, config.rotary_size}) {
+        config.num_kv_heads, config.head_size, config.rotary_size,
+        static_cast<std::int32_t>(config.rotary_pairs)}) {
     hasher.AddField(kSize, static_cast<std::uint64_t>(size));
   }
+  const Config::Llama3Scaling scaling = config.llama3_scaling.value_or(Config::Llama3Scaling{});
   for (const double real :
-       {static_cast<double>(config.rms_epsilon), config.rope_base, config.rope_position_scale}) {
+       {static_cast<double>(config.rms_epsilon), config.rope_base, config.rope_position_scale,
+        scaling.factor, scaling.low_frequency_factor, scaling.high_frequency_factor,
+        static_cast<double>(scaling.original_context)}) {
     hasher.AddField(kReal, std::bit_cast<std::uint64_t>(real));
   }
   for (const StoredTensor& tensor : checkpoint.tensors()) {

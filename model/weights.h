@@ -12,6 +12,7 @@ namespace pagoda::model {
 struct LayerWeights {
   std::vector<float> attention_norm;     // [hidden]
   std::vector<float> feed_forward_norm;  // [hidden]
+  std::vector<float> qkv_bias;           // [(H + 2 G) D], or empty
   kernels::PackedWeight qkv, attention_output, gate_up, down;
 };
 
@@ -28,7 +29,7 @@ struct Weights {
 
 // Checks every format against the backend, by name, then packs. Errors: InvalidArgument,
 // ResourceExhausted (bytes asked for).
-absl::StatusOr<Weights> LoadWeights(const WeightPlan& plan, kernels::Ops& ops,
+absl::StatusOr<Weights> LoadWeights(const WeightPlan& plan, const Config& config, kernels::Ops& ops,
                                     kernels::ActivationType activation);
 
 // Identity of the mathematics of a model: its configuration and every tensor. Two models with equal

@@ -101,17 +101,28 @@ absl::Status CheckSizes(ServerConfig& config) {
   return absl::OkStatus();
 }
 
+// A file's name without its ending; a folder's whole name, which may hold a dot.
+std::string NameOf(const std::string& model) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(model, error)) {
+    return std::filesystem::path(model).stem().string();
+  }
+  std::filesystem::path folder = std::filesystem::absolute(model).lexically_normal();
+  if (!folder.has_filename()) folder = folder.parent_path();
+  return folder.filename().string();
+}
+
 }  // namespace
 
 absl::Status CheckConfig(ServerConfig& config) {
-  if (config.model.empty()) return Refuse("--model is missing; give a GGUF file");
+  if (config.model.empty()) return Refuse("--model is missing; give a GGUF file or a model folder");
   PAGODA_RETURN_IF_ERROR(CheckFile("model", config.model));
   PAGODA_RETURN_IF_ERROR(SplitListen(config));
   PAGODA_RETURN_IF_ERROR(CheckTls(config));
   PAGODA_RETURN_IF_ERROR(CheckExposure(config));
   PAGODA_RETURN_IF_ERROR(CheckSizes(config));
   if (config.served_model_name.empty()) {
-    config.served_model_name.push_back(std::filesystem::path(config.model).stem().string());
+    config.served_model_name.push_back(NameOf(config.model));
   }
   return absl::OkStatus();
 }

@@ -33,7 +33,8 @@ struct Requests {
 
 void AddModelFlags(CLI::App& app, ServerConfig& config) {
   const auto group = "Model";
-  app.add_option("--model", config.model, "Model file (GGUF, Llama architecture)")->group(group);
+  app.add_option("--model", config.model, "Model: a GGUF file, or a folder with safetensors")
+      ->group(group);
   app.add_option("--served-model-name", config.served_model_name,
                  "Name that requests may use; repeat for more. Default: the file's name")
       ->group(group);

@@ -68,7 +68,10 @@ TEST(Config, AKeyThatMayChangeTheMathematicsIsRefusedByName) {
   ExpectRefused({.more = [](GgufWriter& w) { w.Float("llama.attention.max_alibi_bias", 8.0f); }},
                 "'llama.attention.max_alibi_bias' is not known");
   ExpectRefused({.more = [](GgufWriter& w) { w.Unsigned("llama.attention.sliding_window", 64); }},
-                "'llama.attention.sliding_window' is not known");
+                "'llama.attention.sliding_window' is 64 where the context has 256 tokens");
+  EXPECT_TRUE(Read({.more = [](GgufWriter& w) {
+                w.Unsigned("llama.attention.sliding_window", 256);
+              }}).ok());
   ExpectRefused({.more = [](GgufWriter& w) { w.Unsigned("llama.expert_count", 8); }},
                 "'llama.expert_count' is 8, which is not built");
   ExpectRefused({.more = [](GgufWriter& w) { w.Bool("llama.attention.causal", false); }},

@@ -51,5 +51,29 @@ TEST(RopeTablesG8, FactorsDivideTheFrequencyOfTheirPair) {
   EXPECT_EQ(slowed.sin().Row(1000)[6], plain.sin().Row(1000)[6]);
 }
 
+TEST(RopeTablesG8, Llama3ScalingSlowsLongWavelengthsAndLeavesShortOnes) {
+  Config config = RopeConfig();
+  config.llama3_scaling = Config::Llama3Scaling{.factor = 8.0,
+                                                .low_frequency_factor = 1.0,
+                                                .high_frequency_factor = 4.0,
+                                                .original_context = 512};
+  const RopeTables plain(RopeConfig(), {}, 9001);
+  const RopeTables scaled(config, {}, 72001);
+  for (std::int64_t pair = 0; pair < 32; ++pair) {
+    const double wavelength =
+        2 * std::acos(-1.0) * std::pow(100000.0, static_cast<double>(pair) / 32);
+    if (wavelength < 128) {
+      EXPECT_EQ(scaled.cos().Row(9000)[pair], plain.cos().Row(9000)[pair]) << pair;
+    } else if (wavelength > 512) {
+      EXPECT_NEAR(scaled.sin().Row(72000)[pair], plain.sin().Row(9000)[pair], 6e-8) << pair;
+    } else {
+      // Between an eighth of the angle and the whole of it.
+      const double smooth = (512 / wavelength - 1) / 3;
+      const double angle = 9000 / wavelength * 2 * std::acos(-1.0) * ((1 - smooth) / 8 + smooth);
+      EXPECT_NEAR(scaled.cos().Row(9000)[pair], std::cos(angle), 6e-8) << pair;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace pagoda::model

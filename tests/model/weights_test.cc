@@ -36,7 +36,7 @@ Loaded Load(const TinyOptions& options) {
   const auto plan =
       PlanWeights(*loaded.checkpoint, {.layout = kernels::PackLayout::kRows, .activation = {}});
   EXPECT_TRUE(plan.ok()) << plan.status();
-  loaded.weights = LoadWeights(*plan, *loaded.ops, kernels::ActivationType::kF32);
+  loaded.weights = LoadWeights(*plan, loaded.config, *loaded.ops, kernels::ActivationType::kF32);
   return loaded;
 }
 

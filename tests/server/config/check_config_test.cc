@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 namespace pagoda::server {
 namespace {
 
@@ -14,6 +16,18 @@ TEST(CheckConfig, FillsWhatFollowsFromTexts) {
   EXPECT_EQ(config.host, "localhost");
   EXPECT_EQ(config.kv_cache_bytes, 1 << 20);
   EXPECT_EQ(config.served_model_name.front(), "CMakeLists");
+}
+
+TEST(CheckConfig, AFolderIsServedUnderItsWholeName) {
+  const std::string folder = testing::TempDir() + "/Llama-3.2-1B";
+  std::filesystem::create_directories(folder);
+  for (const char* const ending : {"", "/", "/."}) {
+    ServerConfig config;
+    config.model = folder + ending;
+    config.listen = "localhost:0";
+    ASSERT_TRUE(CheckConfig(config).ok());
+    EXPECT_EQ(config.served_model_name.front(), "Llama-3.2-1B") << ending;
+  }
 }
 
 }  // namespace
