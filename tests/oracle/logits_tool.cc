@@ -70,7 +70,7 @@ int Main(int argc, char** argv) {
                                            .kv_cache_dtype = argv[3],
                                            .block_size = kBlockSize,
                                            .max_num_batched_tokens = kChunkTokens,
-                                           .max_num_seqs = 16,
+                                           .max_num_seqs = kChunkTokens,
                                            .max_model_len = kMaxTokens});
   if (!model.ok()) {
     std::fprintf(stderr, "%s\n", model.status().ToString().c_str());
