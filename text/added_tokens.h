@@ -26,24 +26,35 @@ class AddedTokens {
     base::TokenId token = 0;
   };
 
+  struct Traits {
+    bool is_control = false;
+    bool strips_left = false, strips_right = false;  // the white space beside it goes with it
+  };
+
   AddedTokens();
   // Requires: not empty, not added yet.
-  void Add(std::string_view spelling, base::TokenId token, bool is_control);
+  void Add(std::string_view spelling, base::TokenId token, Traits traits);
+  bool empty() const { return nodes_.size() == 1; }
 
   // All of them in `text`, in order, without overlap. A control token counts only where it lies
-  // wholly inside one of `control_ranges`, which are in order and do not overlap.
+  // wholly inside one of `control_ranges`, which are in order and do not overlap. White space that
+  // a token takes with it may lie outside.
   std::vector<Found> FindAll(std::string_view text, std::span<const Range> control_ranges) const;
 
  private:
   struct Node {
     std::vector<std::pair<unsigned char, std::uint32_t>> children;
     std::optional<base::TokenId> token;
-    bool is_control = false;
+    Traits traits;
+  };
+  struct Match {
+    Found found;
+    Traits traits;
   };
 
   std::uint32_t ChildOf(std::uint32_t node, unsigned char byte) const;
   // The longest token that starts at `begin`; a control token must end at or before `control_end`.
-  std::optional<Found> FindAt(std::string_view text, std::size_t begin,
+  std::optional<Match> FindAt(std::string_view text, std::size_t begin,
                               std::size_t control_end) const;
 
   std::vector<Node> nodes_;         // a trie; 0 is the root

@@ -1,9 +1,11 @@
-// Text goes through three stages: added tokens are cut out, what lies between is split into pieces
+// Text goes through these stages: added tokens are cut out, what lies between is normalised, added
+// tokens that are looked for in normalised text are cut out, what lies between is split into pieces
 // by the model's rule, and the bytes of each piece are merged. A piece that is a token, and that
 // merging would lead to, is looked up whole.
 
 #include "text/byte_bpe_tokenizer.h"
 
+#include <algorithm>
 #include <span>
 #include <string>
 #include <utility>
@@ -15,6 +17,7 @@
 #include "text/added_tokens.h"
 #include "text/byte_alphabet.h"
 #include "text/byte_pair_merger.h"
+#include "text/nfc.h"
 #include "text/splitter.h"
 #include "text/token_table.h"
 #include "text/utf8.h"
@@ -31,6 +34,18 @@ constexpr std::size_t kMaxTextBytes = std::size_t{1} << 30;
 bool IsSpeltInAlphabet(Kind kind) { return kind == Kind::kNormal || kind == Kind::kUnused; }
 bool IsControlKind(Kind kind) { return kind == Kind::kControl || kind == Kind::kUnknown; }
 
+// The parts of `ranges` inside `window`, counted from its begin.
+std::vector<AddedTokens::Range> Within(std::span<const AddedTokens::Range> ranges,
+                                       AddedTokens::Range window) {
+  std::vector<AddedTokens::Range> parts;
+  auto at = std::ranges::upper_bound(ranges, window.begin, {}, &AddedTokens::Range::end);
+  for (; at != ranges.end() && at->begin < window.end; ++at) {
+    parts.push_back({.begin = std::max(at->begin, window.begin) - window.begin,
+                     .end = std::min(at->end, window.end) - window.begin});
+  }
+  return parts;
+}
+
 class ByteBpeTokenizer : public Tokenizer {
  public:
   ByteBpeTokenizer(const Vocabulary& vocabulary, std::unique_ptr<const Splitter> splitter)
@@ -39,11 +54,13 @@ class ByteBpeTokenizer : public Tokenizer {
         eos_(vocabulary.eos),
         bos_(vocabulary.bos),
         adds_bos_(vocabulary.adds_bos),
+        ignores_merges_(vocabulary.ignores_merges),
+        normalizes_(vocabulary.normalizer == Vocabulary::Normalizer::kNfc),
         table_(vocabulary.tokens.size()),
         merger_(vocabulary.merges.size()),
         is_whole_piece_(vocabulary.tokens.size()) {}
 
-  absl::Status AddTokens(std::span<const std::string> spellings);
+  absl::Status AddTokens(const Vocabulary& vocabulary);
   absl::Status AddMerges(std::span<const std::string> merges);
   void FindWholePieces();
 
@@ -81,6 +98,11 @@ class ByteBpeTokenizer : public Tokenizer {
   absl::StatusOr<TokenId> FindNamed(std::string_view spelling) const;
   absl::StatusOr<std::vector<TokenId>> EncodeWithControl(
       std::string_view text, std::span<const AddedTokens::Range> control_ranges) const;
+  absl::Status AddFoundToken(std::string_view spelling, TokenId id,
+                             const Vocabulary::Finding& finding);
+  // `window` of `whole_text`, which has no token of added_.
+  absl::Status EncodeBetween(std::string_view whole_text, AddedTokens::Range window,
+                             std::span<const AddedTokens::Range> control_ranges, Work& work) const;
   absl::Status EncodePlain(std::string_view text, Work& work) const;
 
   const std::unique_ptr<const Splitter> splitter_;
@@ -88,18 +110,51 @@ class ByteBpeTokenizer : public Tokenizer {
   const std::vector<TokenId> eos_;
   const std::optional<TokenId> bos_;
   const bool adds_bos_;
-  TokenTable table_;  // findable: what merging can make
-  AddedTokens added_;
+  const bool ignores_merges_;
+  const bool normalizes_;
+  TokenTable table_;              // findable: what merging can make
+  AddedTokens added_;             // found in the text as it is
+  AddedTokens added_normalized_;  // found in what the first ones leave, normalised
   BytePairMerger merger_;
   std::vector<bool> is_whole_piece_;
 };
 
-absl::Status ByteBpeTokenizer::AddTokens(std::span<const std::string> spellings) {
+absl::Status ByteBpeTokenizer::AddFoundToken(std::string_view spelling, TokenId id,
+                                             const Vocabulary::Finding& finding) {
+  const AddedTokens::Traits traits{.is_control = IsControlKind(kinds_[id]),
+                                   .strips_left = finding.strips_left,
+                                   .strips_right = finding.strips_right};
+  if (!finding.normalized) {
+    added_.Add(spelling, id, traits);
+    return absl::OkStatus();
+  }
+  if (normalizes_ && traits.is_control) {
+    // Whose words they are is not known after normalising.
+    return absl::InvalidArgumentError(absl::StrCat(
+        "token ", id, " ('", base::ToAbsl(spelling),
+        "') is a control token looked for in normalised text, which is not supported"));
+  }
+  if (normalizes_ && NormalizeNfc(spelling) != spelling) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("token ", id, " is looked for in normalised text but is not in normal form"));
+  }
+  added_normalized_.Add(spelling, id, traits);
+  return absl::OkStatus();
+}
+
+absl::Status ByteBpeTokenizer::AddTokens(const Vocabulary& vocabulary) {
+  const std::span<const std::string> spellings = vocabulary.tokens;
+  std::vector<Vocabulary::Finding> findings(spellings.size());
+  for (const Vocabulary::Finding& finding : vocabulary.findings) {
+    PAGODA_CHECK(finding.token < findings.size());
+    findings[finding.token] = finding;
+  }
   // Control and user-defined tokens have names of their own; two of one name would make the text
   // ambiguous.
   TokenTable names(spellings.size());
   for (TokenId id = 0; id < spellings.size(); ++id) {
     const std::string& spelling = spellings[id];
+    if (spelling.empty() && kinds_[id] == Kind::kUnused) continue;
     if (spelling.empty())
       return absl::InvalidArgumentError(absl::StrCat("token ", id, " is empty"));
     names.SetBytes(id, spelling);
@@ -114,7 +169,7 @@ absl::Status ByteBpeTokenizer::AddTokens(std::span<const std::string> spellings)
     }
     if (!IsSpeltInAlphabet(kinds_[id])) {
       table_.SetBytes(id, spelling);
-      added_.Add(spelling, id, IsControlKind(kinds_[id]));
+      PAGODA_RETURN_IF_ERROR(AddFoundToken(spelling, id, findings[id]));
       continue;
     }
     std::optional<std::string> bytes = BytesOfSpelling(spelling);
@@ -198,12 +253,35 @@ absl::StatusOr<std::vector<TokenId>> ByteBpeTokenizer::EncodeWithControl(
   work.tokens.reserve(text.size() / 4 + 1);
   std::size_t plain_begin = 0;
   for (const AddedTokens::Found& found : added_.FindAll(text, control_ranges)) {
+    const AddedTokens::Range between{.begin = plain_begin, .end = found.begin};
+    PAGODA_RETURN_IF_ERROR(EncodeBetween(text, between, control_ranges, work));
+    work.tokens.push_back(found.token);
+    plain_begin = found.end;
+  }
+  const AddedTokens::Range rest{.begin = plain_begin, .end = text.size()};
+  PAGODA_RETURN_IF_ERROR(EncodeBetween(text, rest, control_ranges, work));
+  return std::move(work.tokens);
+}
+
+absl::Status ByteBpeTokenizer::EncodeBetween(std::string_view whole_text, AddedTokens::Range window,
+                                             std::span<const AddedTokens::Range> control_ranges,
+                                             Work& work) const {
+  std::string_view text = whole_text.substr(window.begin, window.end - window.begin);
+  std::string normalized;
+  if (normalizes_ && !IsPlainlyNfc(text)) {
+    normalized = NormalizeNfc(text);
+    text = normalized;
+  }
+  if (added_normalized_.empty()) return EncodePlain(text, work);
+  // Control tokens are never among those looked for in text that normalising changes.
+  std::size_t plain_begin = 0;
+  for (const AddedTokens::Found& found :
+       added_normalized_.FindAll(text, Within(control_ranges, window))) {
     PAGODA_RETURN_IF_ERROR(EncodePlain(text.substr(plain_begin, found.begin - plain_begin), work));
     work.tokens.push_back(found.token);
     plain_begin = found.end;
   }
-  PAGODA_RETURN_IF_ERROR(EncodePlain(text.substr(plain_begin), work));
-  return std::move(work.tokens);
+  return EncodePlain(text.substr(plain_begin), work);
 }
 
 absl::Status ByteBpeTokenizer::EncodePlain(std::string_view text, Work& work) const {
@@ -211,7 +289,7 @@ absl::Status ByteBpeTokenizer::EncodePlain(std::string_view text, Work& work) co
   PAGODA_RETURN_IF_ERROR(splitter_->Split(text, work.pieces));
   for (const std::string_view piece : work.pieces) {
     const std::optional<TokenId> whole = table_.Find(piece);
-    if (whole.has_value() && is_whole_piece_[*whole]) {
+    if (whole.has_value() && (ignores_merges_ || is_whole_piece_[*whole])) {
       work.tokens.push_back(*whole);
     } else {
       merger_.Encode(piece, work.scratch, work.tokens);
@@ -251,7 +329,7 @@ absl::StatusOr<std::unique_ptr<const Tokenizer>> MakeByteBpeTokenizer(
   PAGODA_ASSIGN_OR_RETURN(std::unique_ptr<const Splitter> splitter,
                           Splitter::Create(vocabulary.pre_tokenizer));
   auto tokenizer = std::make_unique<ByteBpeTokenizer>(vocabulary, std::move(splitter));
-  PAGODA_RETURN_IF_ERROR(tokenizer->AddTokens(vocabulary.tokens));
+  PAGODA_RETURN_IF_ERROR(tokenizer->AddTokens(vocabulary));
   PAGODA_RETURN_IF_ERROR(tokenizer->AddMerges(vocabulary.merges));
   tokenizer->FindWholePieces();
   return tokenizer;

@@ -126,6 +126,13 @@ absl::StatusOr<Vocabulary> ReadGgufVocabulary(const GgufFile& file,
       vocabulary.eos.push_back(*id);
     }
   }
+  // What these rules' own tokenizers do and a GGUF file has no entry for, or, the last, had none
+  // for at first.
+  vocabulary.ignores_merges = vocabulary.pre_tokenizer == "llama-bpe";
+  if (vocabulary.pre_tokenizer == "qwen2") {
+    vocabulary.normalizer = Vocabulary::Normalizer::kNfc;
+  }
+  vocabulary.adds_bos = vocabulary.pre_tokenizer == "llama-bpe" && vocabulary.bos.has_value();
   if (file.Find(kAddBos) != nullptr) {
     PAGODA_ASSIGN_OR_RETURN(vocabulary.adds_bos, file.Bool(kAddBos));
   }

@@ -5,23 +5,20 @@
 
 The vocabulary is trained once, over the repository's own text at that time, and then stays: training again gives another.
 Bytes that do not occur there have no token, as in SmolLM2's vocabulary. A golden file holds records as encode_tool reads
-them, each followed by a u32 count and u16 ids, and ends with mode 255 and one CRC-32 per 4,096 code points, over the u32
-count and ids of each code point's text.
+them, each followed by a u32 count and u16 ids.
 """
 
 import argparse
 import dataclasses
-import itertools
 import json
 import pathlib
 import struct
 import subprocess
-import zlib
 
 from tokenizers import Tokenizer, models, trainers
 
 import oracle_tokenizer as oracle
-from tokenizer_cases import Cases, code_points, marked, of_code_point
+from tokenizer_cases import Cases, marked
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 VOCABULARY = ROOT / "tests/fixtures/vocabulary_2k.txt"
@@ -30,7 +27,6 @@ NUM_TOKENS = 2048
 KINDS = {"<|endoftext|>": oracle.CONTROL, "<|im_start|>": oracle.CONTROL, "<|im_end|>": oracle.CONTROL,
          "[cut]]]": oracle.CONTROL, "[cut]": oracle.USER_DEFINED, "[cut]]": oracle.USER_DEFINED}
 STRINGS, MARKED, SEED, LONGEST = 1500, 200, 7, 300
-CODE_POINTS_PER_SUM = 4096
 
 
 def train():
@@ -54,19 +50,6 @@ def with_ids(record, ids):
     return record + struct.pack(f"<I{len(ids)}H", len(ids), *ids)
 
 
-def code_point_sums(plain):
-    points = code_points()
-    while True:
-        block = list(itertools.islice(points, CODE_POINTS_PER_SUM))
-        if not block:
-            return
-        total = 0
-        for encoding in plain.encode_batch([of_code_point(c) for c in block], add_special_tokens=False):
-            ids = encoding.ids
-            total = zlib.crc32(struct.pack(f"<I{len(ids)}I", len(ids), *ids), total)
-        yield total
-
-
 def make_golden(vocabulary):
     plain = oracle.build(vocabulary, with_control=False)
     control = oracle.build(vocabulary, with_control=True)
@@ -81,7 +64,6 @@ def make_golden(vocabulary):
         parts, ids = marked(cases, vocabulary, plain)
         if sum(len(text) for _, text in parts) <= LONGEST:
             data += with_ids(oracle.marked_record(parts), ids)
-    data += b"\xff" + b"".join(struct.pack("<I", s) for s in code_point_sums(plain))
     (GOLDENS / f"tokenizer_{vocabulary.pre}.bin").write_bytes(data)
 
 

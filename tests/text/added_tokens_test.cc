@@ -8,8 +8,8 @@
 namespace pagoda::text {
 namespace {
 
-constexpr bool kControl = true;
-constexpr bool kUserDefined = false;
+constexpr AddedTokens::Traits kControl{.is_control = true};
+constexpr AddedTokens::Traits kUserDefined{};
 
 // "begin-end:token" for each, so that a difference can be read.
 std::string FoundIn(const AddedTokens& added, std::string_view text,

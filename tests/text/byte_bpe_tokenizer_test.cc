@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -70,11 +69,11 @@ class Golden {
 
 constexpr int kPlainMode = 0;
 constexpr int kMarkedMode = 2;
-constexpr int kSumsMode = 255;
 
 void CompareStrings(const Tokenizer& tokenizer, Golden& golden) {
   int count = 0;
-  for (int mode = 0; (mode = golden.Number<std::uint8_t>()) != kSumsMode; ++count) {
+  for (; !golden.done(); ++count) {
+    const int mode = golden.Number<std::uint8_t>();
     absl::StatusOr<Ids> ids;
     std::string shown;
     if (mode == kMarkedMode) {
@@ -91,73 +90,16 @@ void CompareStrings(const Tokenizer& tokenizer, Golden& golden) {
   EXPECT_GT(count, 1500);
 }
 
-std::string Utf8(char32_t c) {
-  const auto byte = [](char32_t value) { return static_cast<char>(value); };
-  if (c < 0x80) return {byte(c)};
-  if (c < 0x800) return {byte(0xC0 | (c >> 6)), byte(0x80 | (c & 63))};
-  if (c < 0x10000) {
-    return {byte(0xE0 | (c >> 12)), byte(0x80 | ((c >> 6) & 63)), byte(0x80 | (c & 63))};
-  }
-  return {byte(0xF0 | (c >> 18)), byte(0x80 | ((c >> 12) & 63)), byte(0x80 | ((c >> 6) & 63)),
-          byte(0x80 | (c & 63))};
-}
-
-std::array<std::uint32_t, 256> CrcTable() {
-  std::array<std::uint32_t, 256> table{};
-  for (std::uint32_t byte = 0; byte < 256; ++byte) {
-    std::uint32_t crc = byte;
-    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? 0xEDB88320U : 0U);
-    table[byte] = crc;
-  }
-  return table;
-}
-
-// CRC-32 as zlib has it, four bytes at a time.
-std::uint32_t Crc32(std::uint32_t crc, std::uint32_t word) {
-  static const std::array<std::uint32_t, 256> table = CrcTable();
-  crc = ~crc;
-  for (int shift = 0; shift < 32; shift += 8) {
-    crc = (crc >> 8) ^ table[(crc ^ (word >> shift)) & 0xFF];
-  }
-  return ~crc;
-}
-
-void CompareCodePoints(const Tokenizer& tokenizer, Golden& golden) {
-  constexpr int kPerSum = 4096;
-  std::uint32_t sum = 0;
-  int in_block = 0;
-  for (char32_t c = 0; c <= 0x10FFFF; ++c) {
-    if (c >= 0xD800 && c <= 0xDFFF) continue;
-    std::string text = "@\n\na@b 1@1 !@!  @  @@ x@ '@s";
-    for (std::size_t at = 0; (at = text.find('\x40', at)) != std::string::npos;) {
-      const std::string character = Utf8(c);
-      text.replace(at, 1, character);
-      at += character.size();
-    }
-    const auto ids = tokenizer.Encode(text, Specials::kPlain);
-    ASSERT_TRUE(ids.ok());
-    sum = Crc32(sum, static_cast<std::uint32_t>(ids->size()));
-    for (const TokenId id : *ids) sum = Crc32(sum, id);
-    if (++in_block < kPerSum && c != 0x10FFFF) continue;
-    ASSERT_EQ(sum, golden.Number<std::uint32_t>()) << "up to " << static_cast<unsigned>(c);
-    sum = 0;
-    in_block = 0;
-  }
-  EXPECT_TRUE(golden.done());
-}
-
 TEST(ByteBpeTokenizer, IdsEqualTheOraclesUnderTheSmollmRule) {
   const auto tokenizer = MakeFixture("smollm");
   Golden golden("smollm");
   CompareStrings(*tokenizer, golden);
-  CompareCodePoints(*tokenizer, golden);
 }
 
 TEST(ByteBpeTokenizer, IdsEqualTheOraclesUnderTheGpt2Rule) {
   const auto tokenizer = MakeFixture("gpt-2");
   Golden golden("gpt-2");
   CompareStrings(*tokenizer, golden);
-  CompareCodePoints(*tokenizer, golden);
 }
 
 TEST(ByteBpeTokenizer, TheBytesOfTheIdsAreTheTextAgain) {

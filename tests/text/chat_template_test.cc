@@ -288,6 +288,57 @@ TEST(ChatTemplate, NeighbouringPartsDifferInOrigin) {
   EXPECT_EQ(rendered->parts[2].text, "c");
 }
 
+TEST(ChatTemplate, ToolsAndToolCallsAreTheCallersWordsToo) {
+  const std::vector<ChatMessage> messages = {
+      {"assistant", "", R"({"tool_calls": [{"name": "<|im_end|>"}], "content": null})"}};
+  const auto rendered = RenderMarked(
+      "{{ tools[0]['<k>'] }}|{{ messages[0].tool_calls[0].name }}|{{ messages[0].content is none }}"
+      "{% for k in tools[0] %}{{ k }}{% endfor %}",
+      messages, {.variables_json = R"({"tools": [{"<k>": "<v>"}]})"});
+  ASSERT_TRUE(rendered.ok()) << rendered.status();
+  EXPECT_EQ(rendered->Joined(), "<v>|<|im_end|>|True<k>");
+  EXPECT_EQ(InputBytes(*rendered), "<v><|im_end|><k>");
+}
+
+TEST(ChatTemplate, JsonThatIsNoObjectOrTooMuchIsRefused) {
+  const auto refusal = [](const std::string& json) {
+    return Render("x", {}, {.variables_json = json});
+  };
+  EXPECT_NE(refusal("[1]").find("found an array, expected an object"), std::string::npos);
+  EXPECT_NE(refusal("{\"a\": 1").find("the template's variables"), std::string::npos);
+  EXPECT_NE(refusal("{\"a\": 9223372036854775808}").find("does not fit 64 bits"),
+            std::string::npos);
+  std::string deep;
+  for (int i = 0; i < 100; ++i) deep += "[";
+  EXPECT_NE(refusal("{\"a\": " + deep + std::string(100, ']') + "}"), "x");
+  EXPECT_NE(Render("x", {{"user", "a", "[]"}}).find("the fields of a message"), std::string::npos);
+}
+
+TEST(ChatTemplate, FloatsAreSpeltAsPythonSpellsThem) {
+  EXPECT_EQ(Render("{{ v | join(' ') }}", {},
+                   {.variables_json = R"({"v": [0.1, 1e16, 123456789012345680.0, 1e15, 1e-4, 1e-5,
+                                                -0.0, 2.0, 1.5e300, 5e-324]})"}),
+            "0.1 1e+16 1.2345678901234568e+17 1000000000000000.0 0.0001 1e-05 -0.0 2.0 1.5e+300 "
+            "5e-324");
+}
+
+TEST(ChatTemplate, WithoutATimeThereIsNoFunctionThatTellsIt) {
+  const char* const source =
+      "{% if strftime_now is defined %}{{ strftime_now('%d %b %Y') }}{% else %}none{% endif %}";
+  EXPECT_EQ(Render(source), "none");
+  EXPECT_EQ(Render(source, {}, {.unix_seconds = 951'782'400}), "29 Feb 2000");
+  EXPECT_NE(Render("{{ strftime_now('%d') }}").find("'strftime_now' is undefined"),
+            std::string::npos);
+  EXPECT_NE(Render("{{ strftime_now('%Q') }}", {}, {.unix_seconds = 0})
+                .find("the conversion '%Q' of strftime_now is not supported"),
+            std::string::npos);
+}
+
+TEST(ChatTemplate, TheCaseOfALetterOutsideAsciiIsNotGuessed) {
+  EXPECT_NE(Render("{{ '\u00e9'.upper() }}").find("outside ASCII is not supported"),
+            std::string::npos);
+}
+
 TEST(ChatTemplate, TextThatIsNotUtf8IsRefusedOnBothSides) {
   EXPECT_NE(ParseError("ab\xff").find("byte 2"), std::string::npos);
   const auto rendered = RenderMarked("x", {{"user", "a"}, {"user", "ab\x80"}});

@@ -1,4 +1,5 @@
-// VOCABULARY is a GGUF file or the line form of vocabulary_file.h. Encodes what tests/oracle sends:
+// VOCABULARY is a GGUF file, a model directory with a tokenizer.json, or the line form of
+// vocabulary_file.h. Encodes what tests/oracle sends:
 // records on standard input (see tests/oracle/oracle_tokenizer.py), ids on standard output.
 //
 //     encode_tool VOCABULARY               records in, ids out, until the input ends
@@ -9,11 +10,13 @@
 #include <cstdint>
 #include <cstdio>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
@@ -21,6 +24,7 @@
 #include "formats/gguf.h"
 #include "tests/text/vocabulary_file.h"
 #include "text/byte_bpe_tokenizer.h"
+#include "text/model_text.h"
 #include "text/tokenizer.h"
 
 namespace pagoda::text {
@@ -98,6 +102,10 @@ absl::StatusOr<std::unique_ptr<const Tokenizer>> LoadTokenizer(const std::string
   if (path.ends_with(".gguf")) {
     PAGODA_ASSIGN_OR_RETURN(const auto file, formats::GgufFile::Open(path));
     return Tokenizer::FromGguf(*file);
+  }
+  if (std::filesystem::is_directory(path)) {
+    PAGODA_ASSIGN_OR_RETURN(ModelText text, LoadModelText(path, {}));
+    return std::move(text.tokenizer);
   }
   const std::optional<Vocabulary> vocabulary = ReadVocabularyFile(path);
   if (!vocabulary.has_value()) return absl::NotFoundError("cannot read " + path);

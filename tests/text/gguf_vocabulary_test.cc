@@ -95,10 +95,23 @@ TEST(GgufVocabulary, G10_AnUnknownPreTokenizerIsRefusedUnlessTheCallerNamesOne) 
   const auto file = formats::GgufFile::Parse(bytes, "test.gguf");
   ASSERT_TRUE(file.ok());
   EXPECT_EQ(Tokenizer::FromGguf(**file).status().message(),
-            "pre-tokenizer 'default' is not known; known are gpt-2, smollm");
+            "pre-tokenizer 'default' is not known; known are gpt-2, llama-bpe, qwen2, smollm");
   EXPECT_EQ(Tokenizer::FromGguf(**file, "other").status().message(),
-            "pre-tokenizer 'other' is not known; known are gpt-2, smollm");
+            "pre-tokenizer 'other' is not known; known are gpt-2, llama-bpe, qwen2, smollm");
   EXPECT_TRUE(Tokenizer::FromGguf(**file, "smollm").ok());
+}
+
+TEST(GgufVocabulary, WhatARuleOfAModelImpliesIsNotLostForWantOfAnEntry) {
+  const auto llama = Read({.pre = "llama-bpe"}, [](GgufWriter&) {}, std::nullopt);
+  ASSERT_TRUE(llama.ok()) << llama.status();
+  EXPECT_TRUE(llama->ignores_merges);
+  EXPECT_TRUE(llama->adds_bos);
+  EXPECT_EQ(llama->normalizer, Vocabulary::Normalizer::kNone);
+  const auto qwen = Read({.pre = "qwen2"}, [](GgufWriter&) {}, std::nullopt);
+  ASSERT_TRUE(qwen.ok()) << qwen.status();
+  EXPECT_FALSE(qwen->ignores_merges);
+  EXPECT_FALSE(qwen->adds_bos);
+  EXPECT_EQ(qwen->normalizer, Vocabulary::Normalizer::kNfc);
 }
 
 TEST(GgufVocabulary, AnotherModelIsRefused) {

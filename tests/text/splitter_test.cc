@@ -66,7 +66,7 @@ TEST(Splitter, G10_AnUnknownRuleIsRefusedWithTheKnownOnes) {
   const auto splitter = Splitter::Create("default");
   ASSERT_EQ(splitter.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(splitter.status().message(),
-            "pre-tokenizer 'default' is not known; known are gpt-2, smollm");
+            "pre-tokenizer 'default' is not known; known are gpt-2, llama-bpe, qwen2, smollm");
 }
 
 }  // namespace
