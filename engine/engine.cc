@@ -109,9 +109,9 @@ void Engine::Submit(scheduler::NewRequest request) {
   // NOLINTBEGIN(bugprone-use-after-move): a mailbox that refuses leaves the message as it was.
   PAGODA_CHECK_MSG(state_->mailbox.closed(), "more messages than permits");
   state_->num_refused_late.Add();
-  state_->sink.OnFinished({.event = {.request = *std::move(message.request),
-                                     .reason = scheduler::FinishReason::kShutdown,
-                                     .receipt = {}}});
+  state_->sink.OnFinished({.request = *std::move(message.request),
+                           .reason = scheduler::FinishReason::kShutdown,
+                           .receipt = {}});
   // NOLINTEND(bugprone-use-after-move)
 }
 

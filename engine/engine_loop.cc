@@ -36,8 +36,7 @@ EngineLoop::EngineLoop(const EngineOptions& options, scheduler::Scheduler& sched
   PAGODA_CHECK(max_consecutive_failed_steps_ > 0);
   const auto capacity = static_cast<std::size_t>(options.mailbox_capacity);
   live_.reserve(capacity);
-  outcomes_.reserve(capacity);
-  endings_.reserve(capacity);
+  outcomes_.reserve(static_cast<std::size_t>(scheduler.max_num_seqs()));
   finished_.reserve(capacity);
 }
 
@@ -136,18 +135,19 @@ void EngineLoop::AwaitOldest() {
   stats_.last_progress = clock_.Now();
 }
 
-// Decides what the request takes of the sample and shows it. A sample of a request that ended
-// meanwhile, or that a preempted one has had before, gives nothing.
+// Decides what a choice takes of the sample and shows it. A sample of one that ended meanwhile, or
+// that a preempted one has had before, gives nothing.
 SampleOutcome EngineLoop::Judge(const scheduler::SampleResult& sample,
                                 std::span<const base::TokenId> tokens) {
   const std::optional<base::RequestId> id = scheduler_.RequestFor(sample);
   if (!id) return {};
   if (!sample.finite) return {.finish = FinishReason::kNonFinite};
   const scheduler::NewRequest& request = scheduler_.request(*id);
-  const auto num_known = static_cast<std::int32_t>(request.tokens().size());
+  const std::int32_t num_known = request.choice(sample.choice).num_known();
   PAGODA_CHECK(num_known >= request.prompt_length());
-  const StopVerdict verdict = stops_.Evaluate(TermsOf(request), num_known - request.prompt_length(),
-                                              tokens, scheduler_.stop_progress(*id));
+  scheduler::StopProgress& progress = scheduler_.stop_progress(*id, sample.choice);
+  const StopVerdict verdict =
+      stops_.Evaluate(TermsOf(request), num_known - request.prompt_length(), tokens, progress);
   if (verdict.outcome.num_accepted > 0) {
     sink_.OnTokens({.request = *id,
                     .choice = sample.choice,
@@ -155,10 +155,9 @@ SampleOutcome EngineLoop::Judge(const scheduler::SampleResult& sample,
                     .showable_bytes = verdict.showable_bytes});
   }
   if (verdict.outcome.finish) {
-    endings_.push_back({.id = *id,
-                        .text_bytes = verdict.text_bytes,
-                        .matched_stop = verdict.matched_stop,
-                        .matched_stop_token = verdict.matched_stop_token});
+    progress.text_end = verdict.text_bytes;
+    progress.matched_stop = verdict.matched_stop;
+    progress.matched_stop_token = verdict.matched_stop_token;
   }
   return verdict.outcome;
 }
@@ -231,23 +230,8 @@ void EngineLoop::Finish(FinishEvent event) {
   if (live->paused) --stats_.num_paused;
   *live = live_.back();
   live_.pop_back();
-  const Ending ending = TakeEnding(event.request.id);
   ++stats_.num_finished;
-  sink_.OnFinished({.event = std::move(event),
-                    .text_bytes = ending.text_bytes,
-                    .matched_stop = ending.matched_stop,
-                    .matched_stop_token = ending.matched_stop_token});
-}
-
-// A request that no stop ended shows all it has.
-EngineLoop::Ending EngineLoop::TakeEnding(base::RequestId id) {
-  const auto found =
-      std::find_if(endings_.begin(), endings_.end(), [id](const Ending& e) { return e.id == id; });
-  if (found == endings_.end()) return {.id = id};
-  const Ending ending = *found;
-  *found = endings_.back();
-  endings_.pop_back();
-  return ending;
+  sink_.OnFinished(std::move(event));
 }
 
 EngineStats EngineLoop::stats() const {

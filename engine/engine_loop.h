@@ -48,13 +48,6 @@ class EngineLoop {
     base::RequestId id;
     bool paused = false;
   };
-  // How a reply ended, from the stop evaluation until the scheduler hands the request back.
-  struct Ending {
-    base::RequestId id;
-    std::uint64_t text_bytes = TokenDelivery::kNoTextLimit;
-    std::int32_t matched_stop = -1;
-    std::int64_t matched_stop_token = -1;
-  };
 
   void Admit(scheduler::NewRequest request);
   void SetPaused(base::RequestId id, bool paused);
@@ -71,7 +64,6 @@ class EngineLoop {
 
   void DeliverFinished();
   void Finish(scheduler::FinishEvent event);
-  Ending TakeEnding(base::RequestId id);
 
   scheduler::Scheduler& scheduler_;
   Executor& executor_;
@@ -84,7 +76,6 @@ class EngineLoop {
   base::JobId last_planned_;
   std::vector<LiveRequest> live_;
   std::vector<scheduler::SampleOutcome> outcomes_;
-  std::vector<Ending> endings_;
   std::vector<scheduler::FinishEvent> finished_;
 
   std::int32_t consecutive_failed_steps_ = 0;

@@ -1,5 +1,6 @@
 #include "engine/model_executor.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -16,7 +17,12 @@ ModelExecutor::ModelExecutor(std::unique_ptr<model::Model> model,
       sampler_(model_->MakeSampler()) {
   masked_tokens_.reserve(eos_tokens_.size() + static_cast<std::size_t>(options.max_stop_token_ids));
   tasks_.reserve(static_cast<std::size_t>(options.limits.max_logit_rows));
-  drawn_.reserve(static_cast<std::size_t>(options.limits.max_logit_rows));
+  const auto max_rows = static_cast<std::size_t>(options.limits.max_logit_rows);
+  task_samples_.reserve(max_rows);
+  row_is_taken_.reserve(max_rows);
+  shared_logits_.resize(model_->info().vocabulary_size);
+  drawn_.reserve(max_rows);
+  tokens_.reserve(max_rows);
   result_.samples.reserve(static_cast<std::size_t>(options.limits.max_logit_rows));
   result_.tokens.reserve(static_cast<std::size_t>(options.limits.max_logit_rows));
 }
@@ -87,10 +93,22 @@ void ModelExecutor::ApplyMemoryEffects(const StepPlan& plan) {
   }
 }
 
+// A draw changes its row in place. So of several choices that draw from one row, all but the first
+// draw from a copy, and before it does.
 void ModelExecutor::DrawSamples(const StepPlan& plan) {
   tasks_.clear();
-  for (const scheduler::SampleRequest& request : plan.samples) {
+  task_samples_.clear();
+  row_is_taken_.assign(plan.rows.size(), false);
+  tokens_.resize(plan.samples.size());
+  for (std::uint32_t i = 0; i < plan.samples.size(); ++i) {
+    const scheduler::SampleRequest& request = plan.samples[i];
     PAGODA_CHECK(request.row < plan.rows.size());
+    if (row_is_taken_[request.row]) {
+      tokens_[i] = DrawFromCopy(request);
+      continue;
+    }
+    row_is_taken_[request.row] = true;
+    task_samples_.push_back(i);
     tasks_.push_back({.slot = request.slot,
                       .choice = request.choice,
                       .position = request.position,
@@ -98,7 +116,14 @@ void ModelExecutor::DrawSamples(const StepPlan& plan) {
   }
   drawn_.resize(tasks_.size());
   sampler_->SampleBatch(tasks_, drawn_);
-  for (std::size_t i = 0; i < drawn_.size(); ++i) Report(plan.samples[i], drawn_[i]);
+  for (std::size_t t = 0; t < drawn_.size(); ++t) tokens_[task_samples_[t]] = drawn_[t];
+  for (std::size_t i = 0; i < tokens_.size(); ++i) Report(plan.samples[i], tokens_[i]);
+}
+
+model::SampledToken ModelExecutor::DrawFromCopy(const scheduler::SampleRequest& request) {
+  const std::span<const float> row = model_->Logits(static_cast<std::int32_t>(request.row));
+  std::copy_n(row.begin(), shared_logits_.size(), shared_logits_.begin());
+  return sampler_->Sample(request.slot, request.choice, request.position, shared_logits_);
 }
 
 void ModelExecutor::Report(const scheduler::SampleRequest& request,

@@ -35,6 +35,7 @@ class ModelExecutor final : public Executor {
   void OpenInSampler(const scheduler::StepPlan& plan, const scheduler::SlotOpening& opening);
   void ApplyMemoryEffects(const scheduler::StepPlan& plan);
   void DrawSamples(const scheduler::StepPlan& plan);
+  model::SampledToken DrawFromCopy(const scheduler::SampleRequest& request);
   void Report(const scheduler::SampleRequest& request, const model::SampledToken& drawn);
 
   const std::unique_ptr<model::Model> model_;
@@ -43,7 +44,11 @@ class ModelExecutor final : public Executor {
   const std::unique_ptr<model::Sampler> sampler_;
   std::vector<base::TokenId> masked_tokens_;  // scratch of OpenInSampler
   std::vector<model::SampleTask> tasks_;      // scratch of DrawSamples
-  std::vector<model::SampledToken> drawn_;
+  std::vector<std::uint32_t> task_samples_;   // which sample each task is
+  std::vector<bool> row_is_taken_;            // by row of the step
+  std::vector<float> shared_logits_;          // a copy of a row that several choices draw from
+  std::vector<model::SampledToken> drawn_;    // by task
+  std::vector<model::SampledToken> tokens_;   // by sample
 
   bool has_step_ = false;  // submitted and not awaited
   absl::Status step_status_;

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <span>
 
 #include "absl/status/status.h"
@@ -10,7 +9,7 @@
 
 namespace pagoda::engine {
 
-// Tokens that a request has just been given.
+// Tokens that one choice of a request has just been given.
 struct TokenDelivery {
   base::RequestId request;
   std::uint32_t choice = 0;
@@ -20,19 +19,7 @@ struct TokenDelivery {
   // stop strings.
   std::uint64_t showable_bytes = kNoTextLimit;
 
-  static constexpr std::uint64_t kNoTextLimit = std::numeric_limits<std::uint64_t>::max();
-};
-
-// The end of a request.
-struct Completion {
-  scheduler::FinishEvent event;
-  std::uint64_t text_bytes =
-      TokenDelivery::kNoTextLimit;  // the text ends here (a stop string is cut off)
-  std::int32_t matched_stop = -1;   // index of the stop string, or -1
-  // EOS or stop id that ended it, or -1. It is the last of the tokens, and none of its bytes are
-  // text: with a stop condition text_bytes says so, without one (kNoTextLimit) the reader leaves
-  // them out.
-  std::int64_t matched_stop_token = -1;
+  static constexpr std::uint64_t kNoTextLimit = scheduler::StopProgress::kNoTextLimit;
 };
 
 // Where the engine puts what clients will read. Called on the engine thread: must neither block nor
@@ -42,8 +29,9 @@ class OutputSink {
  public:
   virtual ~OutputSink() = default;
   virtual void OnTokens(const TokenDelivery& delivery) = 0;
-  // Exactly once per request, after its last OnTokens.
-  virtual void OnFinished(Completion completion) = 0;
+  // Exactly once per request, after its last OnTokens: all its choices have ended. How and where
+  // each did stands in the event's request (Choice::finish, Choice::stop).
+  virtual void OnFinished(scheduler::FinishEvent event) = 0;
   // The engine has failed for good. Every live request has had its OnFinished (kFailed) before, and
   // every later one gets it at once.
   virtual void OnEngineFailed(const absl::Status& why) = 0;

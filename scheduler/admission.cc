@@ -1,4 +1,5 @@
-// An admission looks first (Offer, nothing changes), decides, and only then takes.
+// An admission looks first (Offer, nothing changes), decides for all choices together, and only
+// then takes.
 #include "scheduler/admission.h"
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include "base/check.h"
 #include "scheduler/growth.h"
 #include "scheduler/lifecycle.h"
+#include "scheduler/owner_check.h"
 
 namespace pagoda::scheduler {
 namespace {
@@ -16,11 +18,12 @@ namespace {
 // Children of the matched parent that are looked at for the best partial match.
 constexpr int kMaxCopyCandidates = 4;
 
-// What the cache and the pool have for a waiting request.
+// What the cache and the pool have for one choice of a waiting request.
 struct Offer {
   std::int32_t num_hits = 0;    // full blocks, in state.hits
-  std::int32_t num_cached = 0;  // of them, held by nobody yet
+  std::int32_t num_cached = 0;  // of them, held by nobody yet; shared ones count for the first only
   std::int32_t num_blocks = 0;  // to hand out
+  bool waits_for_prompt = false;  // the places before them stay empty (forking.h)
   std::optional<base::BlockId> copy_source;
   std::int32_t copied_tokens = 0;
 
@@ -29,26 +32,27 @@ struct Offer {
 
 // Blocks are taken for all known tokens; after the third preemption also for some of what is still
 // to come, so that it does not only come to be preempted again.
-std::int32_t TokensToHold(const Sequence& sequence, std::int32_t block_size) {
-  const std::int32_t known = sequence.num_known();
-  if (sequence.receipt.preemptions < kPreemptionsBeforeReserve) return known;
-  const std::int32_t generated = known - sequence.request->prompt_length();
-  const std::int32_t remaining = sequence.max_length() - known;
-  const std::int32_t wanted = known + std::min(remaining, std::max(4 * block_size, generated));
-  return std::max(known, std::min(wanted, sequence.max_length() - 1));
+std::int32_t TokensToHold(const LiveRequest& live, const Choice& choice, std::int32_t block_size) {
+  const std::int32_t known = choice.num_known();
+  if (live.receipt.preemptions < kPreemptionsBeforeReserve) return known;
+  const std::int32_t generated = known - live.request->prompt_length();
+  const std::int32_t max_length = live.request->prompt_length() + live.request->max_tokens();
+  const std::int32_t wanted =
+      known + std::min(max_length - known, std::max(4 * block_size, generated));
+  return std::max(known, std::min(wanted, max_length - 1));
 }
 
 // The longest match with the next block's tokens among the newest children. At least one token
 // stays to be computed.
-void LookForCopySource(const SchedulerState& state, const Sequence& sequence,
+void LookForCopySource(const SchedulerState& state, const Choice& choice,
                        const NamespaceIndex& index, Offer& offer) {
   const std::int32_t first = offer.num_hits * state.block_size();
-  const auto tokens = std::span<const base::TokenId>(sequence.request->tokens())
-                          .subspan(static_cast<std::size_t>(first));
+  const auto tokens =
+      std::span<const base::TokenId>(choice.tokens).subspan(static_cast<std::size_t>(first));
   if (tokens.size() < 2) return;
-  const BlockKey& parent =
-      offer.num_hits == 0 ? index.keyer().root()
-                          : sequence.request->keys()[static_cast<std::size_t>(offer.num_hits) - 1];
+  const BlockKey& parent = offer.num_hits == 0
+                               ? index.keyer().root()
+                               : choice.keys[static_cast<std::size_t>(offer.num_hits) - 1];
   int candidates = 0;
   for (auto child = index.FirstChild(parent); child.has_value() && candidates < kMaxCopyCandidates;
        child = index.NextChild(*child)) {
@@ -65,59 +69,84 @@ void LookForCopySource(const SchedulerState& state, const Sequence& sequence,
   }
 }
 
-Offer LookUp(SchedulerState& state, Sequence& sequence) {
+// The blocks of the prompt are the first choice's to bring. Others that have no token of their own
+// yet, or whose prompt is not all in the cache, wait until it has.
+Offer LookUp(SchedulerState& state, LiveRequest& live, std::uint32_t index, bool is_first) {
+  const Choice& choice = live.request->choice(index);
+  const std::int32_t num_shared = is_first ? 0 : live.request->prompt_length() / state.block_size();
   Offer offer;
-  const NamespaceIndex* index = UsesCache(state, sequence)
-                                    ? state.cache.FindNamespace(*sequence.request->cache_namespace)
-                                    : nullptr;
-  if (index != nullptr) {
-    sequence.request->ExtendKeys(index->keyer());
-    offer.num_hits = static_cast<std::int32_t>(
-        index->Match(sequence.request->keys(), sequence.request->tokens(), state.hits));
-    for (std::int32_t i = 0; i < offer.num_hits; ++i) {
-      offer.num_cached +=
-          state.pool.state(state.hits[static_cast<std::size_t>(i)]) == BlockState::kCached;
-    }
-    LookForCopySource(state, sequence, *index, offer);
+  const NamespaceIndex* entries =
+      UsesCache(state, live) ? state.cache.FindNamespace(*live.request->cache_namespace) : nullptr;
+  const bool has_own_tokens = choice.num_known() > live.request->prompt_length();
+  if (entries != nullptr && (is_first || has_own_tokens)) {
+    live.request->ExtendKeys(entries->keyer(), index);
+    offer.num_hits =
+        static_cast<std::int32_t>(entries->Match(choice.keys, choice.tokens, state.hits));
+    if (is_first) LookForCopySource(state, choice, *entries, offer);
+  }
+  offer.waits_for_prompt = !is_first && (!has_own_tokens || offer.num_hits < num_shared);
+  if (offer.waits_for_prompt) offer.num_hits = 0;
+  for (std::int32_t i = num_shared; i < offer.num_hits; ++i) {
+    offer.num_cached +=
+        state.pool.state(state.hits[static_cast<std::size_t>(i)]) == BlockState::kCached;
   }
   offer.num_blocks =
-      base::DivUp(TokensToHold(sequence, state.block_size()), state.block_size()) - offer.num_hits;
+      base::DivUp(TokensToHold(live, choice, state.block_size()), state.block_size()) -
+      (offer.waits_for_prompt ? num_shared : offer.num_hits);
   return offer;
 }
 
-bool IsAffordable(const SchedulerState& state, const Sequence& sequence, const Offer& offer,
-                  const StepBudget& budget) {
-  if (state.running.size() >= state.slots.size()) return false;
-  const std::int32_t known = sequence.num_known();
-  if (known > state.history_room_tokens) return false;  // a fresh plan has room for any request
-  const std::int32_t start =
-      std::min(offer.num_hits * state.block_size() + offer.copied_tokens, known - 1);
-  if (FittingTokens({start, 0}, known - start, budget.tokens, state.block_size(), budget) <= 0) {
-    return false;
-  }
-  const base::TenantId tenant = sequence.request->tenant;
-  return state.pool.CanTake(tenant, offer.num_pinned()) &&
-         state.pool.KeepsWatermark(tenant, offer.num_pinned());
+// Where the sequence starts to compute: behind what was found, but for the last token, which is
+// computed again for its logits.
+std::int32_t StartOf(const SchedulerState& state, const Choice& choice, const Offer& offer) {
+  return std::min(offer.num_hits * state.block_size() + offer.copied_tokens,
+                  choice.num_known() - 1);
 }
 
-void OpenNamespace(SchedulerState& state, Sequence& sequence) {
-  if (sequence.request->one_request_namespace) return;
-  const NamespaceKey& key = *sequence.request->cache_namespace;
+bool IsAffordable(SchedulerState& state, LiveRequest& live, const StepBudget& budget) {
+  if (state.running.size() + static_cast<std::size_t>(live.num_open) > state.slots.size()) {
+    return false;
+  }
+  std::int32_t num_pinned = 0;
+  bool is_first = true;
+  for (std::uint32_t i = 0; i < live.request->num_choices(); ++i) {
+    const Choice& choice = live.request->choice(i);
+    if (!choice.is_open()) continue;
+    const Offer offer = LookUp(state, live, i, is_first);
+    num_pinned += offer.num_pinned();
+    if (!std::exchange(is_first, false)) continue;
+    const std::int32_t known = choice.num_known();
+    if (known > state.history_room_tokens) return false;  // a fresh plan has room for any sequence
+    const std::int32_t start = StartOf(state, choice, offer);
+    if (FittingTokens({start, 0}, known - start, budget.tokens, state.block_size(), budget) <= 0) {
+      return false;
+    }
+  }
+  const base::TenantId tenant = live.request->tenant;
+  return state.pool.CanTake(tenant, num_pinned) && state.pool.KeepsWatermark(tenant, num_pinned);
+}
+
+void OpenNamespace(SchedulerState& state, LiveRequest& live) {
+  if (live.request->one_request_namespace) return;
+  const NamespaceKey& key = *live.request->cache_namespace;
   if (state.cache.NeedsRoom(key)) state.pool.DropEntries(state.cache.CloseableNamespace());
-  sequence.cache_namespace = &state.cache.Open(key);
+  live.cache_namespace = &state.cache.Open(key);
 }
 
 // Hands out the blocks after the hits; the first of them takes the copy. The copy stands in the
 // plan before the zeros of the other blocks, so a source that was evicted for one of them is still
 // read whole. A source handed out as the copy's own target changes places with another block, or is
 // not copied.
-void TakeOwnBlocks(SchedulerState& state, SequenceIndex index, Offer& offer) {
-  Sequence& sequence = state.sequences[index];
+void TakeOwnBlocks(SchedulerState& state, Sequence& sequence, Offer& offer) {
   const auto count = static_cast<std::size_t>(offer.num_blocks);
   if (count == 0) return;
+  PAGODA_CHECK_MSG(!offer.copy_source.has_value() ||
+                       MayRead(state, state.RequestOf(sequence), *offer.copy_source),
+                   "a copy would read another namespace's block");
   const std::span<BlockRef> refs = std::span(state.taken).first(count);
-  PAGODA_CHECK(
-      state.pool.TryAllocate(sequence.request->tenant, sequence.slot, state.draft.job(), refs));
+  PAGODA_CHECK(state.pool.TryAllocate(state.RequestOf(sequence).request->tenant, sequence.slot,
+                                      state.draft.job(), refs));
+  NoteOwner(state, state.RequestOf(sequence), refs);
   if (offer.copy_source == refs.front().id()) {
     if (count > 1) {
       std::swap(refs.front(), refs.back());
@@ -126,63 +155,87 @@ void TakeOwnBlocks(SchedulerState& state, SequenceIndex index, Offer& offer) {
       offer.copied_tokens = 0;
     }
   }
-  state.draft.AddZero(index, refs.front().id());
+  state.draft.AddZero(sequence.slot, refs.front().id());
   if (offer.copy_source.has_value()) {
     state.draft.AddCopy({.block = refs.front().id(),
                          .source = *offer.copy_source,
                          .num_slots = static_cast<std::uint32_t>(offer.copied_tokens),
-                         .sequence = index});
+                         .slot = sequence.slot});
   }
-  for (BlockRef& ref : refs.subspan(1)) state.draft.AddZero(index, ref.id());
+  for (BlockRef& ref : refs.subspan(1)) state.draft.AddZero(sequence.slot, ref.id());
   for (BlockRef& ref : refs) state.tables.Append(sequence.slot, std::move(ref));
   sequence.last_handed_job = state.draft.job();
+  state.RequestOf(sequence).receipt.blocks_touched += offer.num_blocks;
 }
 
-void CountAdmission(SchedulerState& state, SequenceIndex index, const Offer& offer) {
-  Sequence& sequence = state.sequences[index];
-  Receipt& receipt = sequence.receipt;
-  receipt.blocks_touched += offer.num_blocks;
-  receipt.blocks_reused += offer.num_hits;
-  receipt.blocks_peak =
-      std::max<std::int64_t>(receipt.blocks_peak, state.tables.size(sequence.slot));
-  if (std::exchange(sequence.was_admitted, true)) return;
-  receipt.prompt_tokens = sequence.request->prompt_length();
-  receipt.cached_tokens = sequence.num_planned;
-  receipt.queue_steps = state.num_steps - sequence.added_at_step;
-  state.counters.prompt_tokens += receipt.prompt_tokens;
-  state.counters.cached_tokens += receipt.cached_tokens;
-  state.QueueOf(sequence).CountOvertakes(index);
-}
-
-}  // namespace
-
-bool CanAdmit(SchedulerState& state, SequenceIndex index, const StepBudget& budget) {
-  Sequence& sequence = state.sequences[index];
-  return IsAffordable(state, sequence, LookUp(state, sequence), budget);
-}
-
-bool TryAdmit(SchedulerState& state, SequenceIndex index, const StepBudget& budget) {
-  Sequence& sequence = state.sequences[index];
-  Offer offer = LookUp(state, sequence);
-  if (!IsAffordable(state, sequence, offer, budget)) return false;
-
-  // From here on nothing is refused.
-  state.QueueOf(sequence).Remove(index);
-  StartRunning(state, index);
-  OpenNamespace(state, sequence);
+// Takes what was found, before anything is handed out: a block that one choice holds is not evicted
+// for another.
+void TakeHits(SchedulerState& state, Sequence& sequence, const Offer& offer) {
   for (const base::BlockId hit :
        std::span(state.hits).first(static_cast<std::size_t>(offer.num_hits))) {
     state.tables.Append(sequence.slot, state.pool.Hold(hit, sequence.slot));
   }
-  TakeOwnBlocks(state, index, offer);
-  const std::int32_t known = sequence.num_known();
+  state.RequestOf(sequence).receipt.blocks_reused += offer.num_hits;
+  sequence.waits_for_prompt = offer.waits_for_prompt;
+  if (offer.waits_for_prompt) {
+    state.tables.AppendHoles(sequence.slot, sequence.prompt_length / state.block_size());
+    return;
+  }
   sequence.num_sealed = offer.num_hits;
   sequence.num_computed = offer.num_hits * state.block_size();
-  // With everything found, the last token is computed again for its logits, and written nowhere.
-  sequence.num_planned = std::min(sequence.num_computed + offer.copied_tokens, known - 1);
-  state.history_room_tokens -= known;
-  state.table_room_entries -= std::min(state.tables.size(sequence.slot), state.table_room_entries);
-  CountAdmission(state, index, offer);
+  sequence.num_planned = StartOf(state, state.ChoiceOf(sequence), offer);
+}
+
+void CountAdmission(SchedulerState& state, RequestIndex index, const Sequence& first) {
+  LiveRequest& live = state.requests[index];
+  Receipt& receipt = live.receipt;
+  receipt.blocks_peak = std::max<std::int64_t>(receipt.blocks_peak, BlocksHeld(state, live));
+  if (std::exchange(live.was_admitted, true)) return;
+  receipt.prompt_tokens = live.request->prompt_length();
+  receipt.cached_tokens = first.num_planned;
+  receipt.queue_steps = state.num_steps - live.added_at_step;
+  state.counters.prompt_tokens += receipt.prompt_tokens;
+  state.counters.cached_tokens += receipt.cached_tokens;
+  state.QueueOf(live).CountOvertakes(index);
+}
+
+}  // namespace
+
+bool CanAdmit(SchedulerState& state, RequestIndex index, const StepBudget& budget) {
+  return IsAffordable(state, state.requests[index], budget);
+}
+
+bool TryAdmit(SchedulerState& state, RequestIndex index, const StepBudget& budget) {
+  LiveRequest& live = state.requests[index];
+  if (!IsAffordable(state, live, budget)) return false;
+
+  // From here on nothing is refused.
+  state.QueueOf(live).Remove(index);
+  StartRunning(state, index);
+  OpenNamespace(state, live);
+  const Choice& first = live.first_open();
+  Offer first_offer;
+  for (std::uint32_t i = 0; i < live.request->num_choices(); ++i) {
+    const Choice& choice = live.request->choice(i);
+    if (!choice.is_open()) continue;
+    const Offer offer = LookUp(state, live, i, &choice == &first);
+    TakeHits(state, state.SequenceIn(*choice.slot), offer);
+    if (&choice == &first) first_offer = offer;
+  }
+  Sequence& first_sequence = state.SequenceIn(*first.slot);
+  TakeOwnBlocks(state, first_sequence, first_offer);
+  first_sequence.num_planned = StartOf(state, first, first_offer);
+  for (const Choice& choice : live.request->choices()) {
+    if (!choice.is_open() || &choice == &first) continue;
+    Sequence& sequence = state.SequenceIn(*choice.slot);
+    // Without a copy: what it would read may be evicted for those before it.
+    Offer offer;
+    offer.num_blocks =
+        base::DivUp(TokensToHold(live, choice, state.block_size()), state.block_size()) -
+        state.tables.size(sequence.slot);
+    TakeOwnBlocks(state, sequence, offer);
+  }
+  CountAdmission(state, index, first_sequence);
   return true;
 }
 

@@ -216,7 +216,7 @@ void BlockPool::DropCached(base::BlockId id) {
 
 BlockRef BlockPool::Hold(base::BlockId id, base::SlotId holder) {
   Block& block = At(id);
-  PAGODA_CHECK(index_.has_entry(id));
+  PAGODA_CHECK(index_.has_entry(id) || block.num_holders > 0);
   if (block.state == BlockState::kCached) Remove(AccountOf(block).cached, id.value());
   if (block.state == BlockState::kRetiring) Remove(RetiringListOf(block.last_job), id.value());
   PAGODA_CHECK(block.state != BlockState::kFree && block.state != BlockState::kOwned);

@@ -47,6 +47,9 @@ class BlockPool {
   BlockState state(base::BlockId block) const { return At(block).state; }
   std::uint64_t generation(base::BlockId block) const { return At(block).generation; }
   std::int32_t num_holders(base::BlockId block) const { return At(block).num_holders; }
+  bool IsOwnedBy(base::BlockId block, base::SlotId slot) const {
+    return At(block).state == BlockState::kOwned && At(block).holder_xor == slot.value() + 1;
+  }
 
   // --- May a tenant take blocks? (README.md, "Whose blocks")
   // Pinned after taking stays within the reserve, or what goes over it fits in common.
@@ -65,7 +68,7 @@ class BlockPool {
   // evicts as need be.
   bool TryAllocate(base::TenantId tenant, base::SlotId holder, base::JobId job,
                    std::span<BlockRef> blocks);
-  // One more holder of an indexed block, which becomes (or stays) Sealed.
+  // One more holder of a block that is indexed or held, and which becomes (or stays) Sealed.
   BlockRef Hold(base::BlockId block, base::SlotId holder);
   // One holder less. The last one leaves the block Cached when it is indexed, else Free; Retiring
   // first while a job up to `last_job`, or one that named it earlier, is not fenced.

@@ -15,7 +15,7 @@ namespace pagoda::scheduler {
 
 // The block table of every slot, and beside it what the device was told of it: a plan carries the
 // difference. One object per KV group. Invariant: entry i of a slot's table is held by that slot in
-// the pool; no block stands twice in one table.
+// the pool, or a hole, of which the device is never told; no block stands twice in one table.
 class BlockTables {
  public:
   BlockTables(std::size_t num_slots, std::size_t max_blocks)
@@ -35,7 +35,13 @@ class BlockTables {
     PAGODA_CHECK(static_cast<std::size_t>(row.size) < max_blocks_);
     Entry(slot, row.size++) = std::move(block).IntoId().value();
   }
-  // Returns the block that stood there.
+  // Places for blocks that come later, by Replace.
+  void AppendHoles(base::SlotId slot, std::int32_t count) {
+    Row& row = rows_[slot.value()];
+    PAGODA_CHECK(static_cast<std::size_t>(row.size + count) <= max_blocks_);
+    for (std::int32_t i = 0; i < count; ++i) Entry(slot, row.size++) = base::kNullBlock.value();
+  }
+  // Returns the block that stood there; the null block of a hole.
   base::BlockId Replace(base::SlotId slot, std::int32_t index, BlockRef block) {
     Row& row = rows_[slot.value()];
     PAGODA_CHECK(index < row.size);
@@ -46,6 +52,13 @@ class BlockTables {
     Row& row = rows_[slot.value()];
     PAGODA_CHECK(row.size > 0);
     return base::BlockId(Entry(slot, --row.size));
+  }
+  // Entries that the device has not been told of; replaced ones do not count.
+  std::int32_t num_untold(base::SlotId slot) const {
+    return rows_[slot.value()].size - rows_[slot.value()].num_sent;
+  }
+  bool is_told(base::SlotId slot, std::int32_t index) const {
+    return index < rows_[slot.value()].num_sent;
   }
   // The device row is opened anew: its tables are empty.
   void ForgetSent(base::SlotId slot) {
@@ -62,6 +75,7 @@ class BlockTables {
     for (std::int32_t i = std::min(row.first_dirty, row.num_sent); i < row.size; ++i) {
       const std::uint32_t block = Entry(slot, i);
       if (i < row.num_sent && sent[i] == block) continue;
+      PAGODA_CHECK(block != base::kNullBlock.value());
       tell(base::BlockId(block), i < row.num_sent ? i : -1);
       sent[i] = block;
     }

@@ -1,66 +1,70 @@
 // A result is taken by the position of its token, whatever has become of the request since its job
 // was planned:
 //   position == known tokens   the next token, also of a request that was preempted meanwhile
-//   position <  known tokens   drawn twice after a preemption; it must be the same token, and is
-//   dropped position >  known tokens   cannot be, as jobs complete in order
+//   position <  known tokens   drawn twice after a preemption; the same token, and dropped
+//   position >  known tokens   cannot be, as jobs complete in order
 #include "scheduler/completion.h"
 
 #include <algorithm>
 #include <optional>
 
 #include "base/check.h"
+#include "scheduler/forking.h"
 #include "scheduler/lifecycle.h"
 
 namespace pagoda::scheduler {
 namespace {
 
-// The live request of an item, or none.
-std::optional<SequenceIndex> LiveRequestOf(const SchedulerState& state, const DraftItem& item) {
-  const Sequence& sequence = state.sequences[item.sequence];
-  if (sequence.phase == Sequence::Phase::kVacant || sequence.request->id != item.request) {
+// The live request of an item whose choice is open, or none.
+std::optional<RequestIndex> LiveRequestOf(const SchedulerState& state, const DraftItem& item) {
+  const LiveRequest& live = state.requests[item.place];
+  if (live.phase == LiveRequest::Phase::kVacant || live.request->id != item.request) {
     return std::nullopt;
   }
-  return item.sequence;
+  if (!live.request->choice(item.choice).is_open()) return std::nullopt;
+  return item.place;
 }
 
-bool IsCurrent(const Sequence& sequence, const DraftItem& item) {
-  return sequence.is_running() && sequence.incarnation == item.incarnation;
+bool IsCurrent(const LiveRequest& live, const DraftItem& item) {
+  return live.is_running() && live.incarnation == item.incarnation;
 }
 
-void AcceptTokens(SchedulerState& state, SequenceIndex index, std::span<const base::TokenId> tokens,
-                  const SampleOutcome& outcome) {
-  Sequence& sequence = state.sequences[index];
+void AcceptTokens(SchedulerState& state, RequestIndex index, std::uint32_t choice_index,
+                  std::span<const base::TokenId> tokens, const SampleOutcome& outcome) {
+  LiveRequest& live = state.requests[index];
+  Choice& choice = live.request->choice(choice_index);
   PAGODA_CHECK(outcome.num_accepted <= tokens.size());
   PAGODA_CHECK(outcome.num_accepted > 0 || outcome.finish.has_value());
   for (const base::TokenId token : tokens.first(outcome.num_accepted)) {
-    auto& known = sequence.request->tokens();
-    PAGODA_CHECK(known.size() < known.capacity());
-    known.push_back(token);
+    PAGODA_CHECK(choice.tokens.size() < choice.tokens.capacity());
+    choice.tokens.push_back(token);
   }
   state.counters.generated_tokens += outcome.num_accepted;
-  sequence.receipt.discarded_tokens +=
-      static_cast<std::int32_t>(tokens.size() - outcome.num_accepted);
-  sequence.num_failures = 0;
-  if (sequence.is_running()) {
-    sequence.num_expected = std::max(sequence.num_expected, sequence.num_known());
+  live.receipt.discarded_tokens += static_cast<std::int32_t>(tokens.size() - outcome.num_accepted);
+  live.num_failures = 0;
+  if (choice.slot.has_value()) {
+    Sequence& sequence = state.SequenceIn(*choice.slot);
+    sequence.num_known = choice.num_known();
+    sequence.num_expected = std::max(sequence.num_expected, sequence.num_known);
   }
-  PAGODA_CHECK_MSG(outcome.finish.has_value() || sequence.num_known() < sequence.max_length(),
+  const std::int32_t max_length = live.request->prompt_length() + live.request->max_tokens();
+  PAGODA_CHECK_MSG(outcome.finish.has_value() || choice.num_known() < max_length,
                    "a request reached max_tokens and was not ended");
-  if (outcome.finish.has_value()) End(state, index, *outcome.finish);
+  if (outcome.finish.has_value()) EndChoice(state, index, choice_index, *outcome.finish);
 }
 
-// A sample of a live request. `outcome` is what the engine decided about its tokens.
-void TakeSample(SchedulerState& state, SequenceIndex index, const SampleResult& sample,
+// A sample of an open choice. `outcome` is what the engine decided about its tokens.
+void TakeSample(SchedulerState& state, RequestIndex index, const SampleResult& sample,
                 std::span<const base::TokenId> tokens, const SampleOutcome& outcome) {
-  const Sequence& sequence = state.sequences[index];
+  const Choice& choice = state.requests[index].request->choice(sample.choice);
   const auto position = static_cast<std::int32_t>(sample.position);
-  PAGODA_CHECK_MSG(position <= sequence.num_known(), "a result leaves a gap in the tokens");
-  if (position == sequence.num_known()) {
-    AcceptTokens(state, index, tokens, outcome);
+  PAGODA_CHECK_MSG(position <= choice.num_known(), "a result leaves a gap in the tokens");
+  if (position == choice.num_known()) {
+    AcceptTokens(state, index, sample.choice, tokens, outcome);
     return;
   }
   PAGODA_CHECK(!tokens.empty());
-  PAGODA_CHECK_MSG(sequence.request->tokens()[sample.position] == tokens.front(),
+  PAGODA_CHECK_MSG(choice.tokens[sample.position] == tokens.front(),
                    "a token drawn again after a preemption differs");
 }
 
@@ -68,14 +72,19 @@ void CompleteItem(SchedulerState& state, const DraftItem& item, const StepResult
                   const SampleResult* sample, const SampleOutcome* outcome) {
   const auto index = LiveRequestOf(state, item);
   if (!index.has_value()) return;
-  Sequence& sequence = state.sequences[*index];
+  const LiveRequest& live = state.requests[*index];
   if (sample != nullptr && !sample->finite) {
     // Nothing of this step is sealed: its KV may be as wrong as its logits.
-    const bool is_next = static_cast<std::int32_t>(sample->position) == sequence.num_known();
-    if (is_next || IsCurrent(sequence, item)) End(state, *index, FinishReason::kNonFinite);
+    const std::int32_t num_known = live.request->choice(item.choice).num_known();
+    const bool is_next = static_cast<std::int32_t>(sample->position) == num_known;
+    if (is_next || IsCurrent(live, item)) End(state, *index, FinishReason::kNonFinite);
     return;
   }
-  if (IsCurrent(sequence, item)) SealComputed(state, sequence, item.end());
+  if (IsCurrent(live, item) && !item.row_of.has_value()) {
+    Sequence& sequence = state.SequenceIn(item.slot);
+    SealComputed(state, sequence, item.end());
+    ForkWaiting(state, sequence);
+  }
   if (sample == nullptr) return;
   const auto tokens = std::span<const base::TokenId>(result.tokens)
                           .subspan(sample->tokens.begin, sample->tokens.count);
@@ -100,7 +109,7 @@ void CompleteJob(SchedulerState& state, const StepResult& result,
       PAGODA_CHECK(next_sample < result.samples.size());
       sample = &result.samples[next_sample];
       outcome = &outcomes[next_sample++];
-      PAGODA_CHECK(sample->slot == item.slot);
+      PAGODA_CHECK(sample->slot == item.slot && sample->choice == item.choice);
       PAGODA_CHECK(sample->slot_generation == item.slot_generation);
       PAGODA_CHECK(static_cast<std::int32_t>(sample->position) == item.end());
     }
@@ -124,9 +133,12 @@ void FailJob(SchedulerState& state, base::JobId job) {
   }
   // A sequence that the void jobs worked on, or gave blocks, has nothing to go on from.
   state.snapshot = state.running;
-  for (const SequenceIndex index : state.snapshot) {
-    const Sequence& sequence = state.sequences[index];
-    if (std::max(sequence.last_job, sequence.last_handed_job) >= job) RollBack(state, index);
+  for (const base::SlotId slot : state.snapshot) {
+    if (!state.IsRunning(slot)) continue;  // another of its request's sequences came before
+    const Sequence& sequence = state.SequenceIn(slot);
+    if (std::max(sequence.last_job, sequence.last_handed_job) >= job) {
+      RollBack(state, sequence.request);
+    }
   }
 }
 
@@ -138,8 +150,8 @@ std::optional<base::RequestId> RequestForSample(const SchedulerState& state,
   if (item == nullptr || !item->samples) return std::nullopt;
   const auto index = LiveRequestOf(state, *item);
   if (!index.has_value()) return std::nullopt;
-  const Sequence& sequence = state.sequences[*index];
-  if (static_cast<std::int32_t>(sample.position) != sequence.num_known()) return std::nullopt;
+  const Choice& choice = state.requests[*index].request->choice(item->choice);
+  if (static_cast<std::int32_t>(sample.position) != choice.num_known()) return std::nullopt;
   return item->request;
 }
 

@@ -8,24 +8,37 @@
 #include "base/bits.h"
 #include "base/check.h"
 #include "scheduler/lifecycle.h"
+#include "scheduler/owner_check.h"
 
 namespace pagoda::scheduler {
 namespace {
 
+// What a request would have to compute again.
+std::int32_t WorkOf(const SchedulerState& state, const LiveRequest& live) {
+  std::int32_t tokens = 0;
+  for (const Choice& choice : live.request->choices()) {
+    if (choice.slot.has_value()) tokens += state.SequenceIn(*choice.slot).num_planned;
+  }
+  return tokens;
+}
+
 // A paused one first, whatever its age; else the younger one that loses the least work.
-std::optional<SequenceIndex> ChooseVictim(const SchedulerState& state, SequenceIndex requester) {
-  const Sequence& taker = state.sequences[requester];
-  std::optional<SequenceIndex> victim;
-  const auto rank = [&](SequenceIndex index) {
-    const Sequence& sequence = state.sequences[index];
-    return std::tuple(!sequence.paused, sequence.num_planned, ~sequence.request->id.value());
+std::optional<RequestIndex> ChooseVictim(const SchedulerState& state, RequestIndex requester) {
+  const LiveRequest& taker = state.requests[requester];
+  std::optional<RequestIndex> victim;
+  const auto rank = [&](RequestIndex index) {
+    const LiveRequest& live = state.requests[index];
+    return std::tuple(!live.paused, WorkOf(state, live), ~live.request->id.value());
   };
-  for (const SequenceIndex index : state.running) {
-    const Sequence& sequence = state.sequences[index];
-    if (index == requester) continue;
-    if (!sequence.paused && sequence.request->id < taker.request->id) continue;
-    const bool is_foreign = sequence.request->tenant != taker.request->tenant;
-    if (is_foreign && !state.pool.IsOverReserve(sequence.request->tenant)) continue;
+  std::optional<RequestIndex> seen;
+  for (const base::SlotId slot : state.running) {
+    const RequestIndex index = state.SequenceIn(slot).request;
+    if (index == requester || seen == index) continue;
+    seen = index;
+    const LiveRequest& live = state.requests[index];
+    if (!live.paused && live.request->id < taker.request->id) continue;
+    const bool is_foreign = live.request->tenant != taker.request->tenant;
+    if (is_foreign && !state.pool.IsOverReserve(live.request->tenant)) continue;
     if (!victim.has_value() || rank(index) < rank(*victim)) victim = index;
   }
   return victim;
@@ -33,43 +46,43 @@ std::optional<SequenceIndex> ChooseVictim(const SchedulerState& state, SequenceI
 
 }  // namespace
 
-bool Grow(SchedulerState& state, SequenceIndex index, std::int32_t num_tokens) {
-  const Sequence& sequence = state.sequences[index];
-  const base::TenantId tenant = sequence.request->tenant;
+bool Grow(SchedulerState& state, const Sequence& sequence, std::int32_t num_tokens) {
+  const LiveRequest& live = state.RequestOf(sequence);
+  const base::TenantId tenant = live.request->tenant;
   const std::int32_t need =
       base::DivUp(num_tokens, state.block_size()) - state.tables.size(sequence.slot);
   if (need <= 0) return true;
   while (!state.pool.CanTake(tenant, need)) {
     if (state.pool.CanTakeSoon(tenant, need)) return false;
-    const auto victim = ChooseVictim(state, index);
+    const auto victim = ChooseVictim(state, sequence.request);
     if (!victim.has_value()) return false;
-    const Sequence& loser = state.sequences[*victim];
+    const LiveRequest& loser = state.requests[*victim];
     PAGODA_CHECK_MSG(
         loser.request->tenant == tenant || state.pool.IsOverReserve(loser.request->tenant),
         "E3: a victim's tenant is within its reserve");
-    PAGODA_CHECK_MSG(loser.paused || loser.request->id > sequence.request->id,
+    PAGODA_CHECK_MSG(loser.paused || loser.request->id > live.request->id,
                      "E4: a victim for blocks is older than the requester");
     Preempt(state, *victim);
   }
-  TakeBlocks(state, index, need);
+  TakeBlocks(state, sequence.slot, need);
   return true;
 }
 
-void TakeBlocks(SchedulerState& state, SequenceIndex index, std::int32_t count) {
-  Sequence& sequence = state.sequences[index];
+void TakeBlocks(SchedulerState& state, base::SlotId slot, std::int32_t count) {
+  Sequence& sequence = state.SequenceIn(slot);
+  LiveRequest& live = state.RequestOf(sequence);
   const std::span<BlockRef> refs = std::span(state.taken).first(static_cast<std::size_t>(count));
-  const bool allowed =
-      state.pool.TryAllocate(sequence.request->tenant, sequence.slot, state.draft.job(), refs);
+  const bool allowed = state.pool.TryAllocate(live.request->tenant, slot, state.draft.job(), refs);
   PAGODA_CHECK(allowed);
+  NoteOwner(state, live, refs);
   for (BlockRef& ref : refs) {
-    state.draft.AddZero(index, ref.id());
-    state.tables.Append(sequence.slot, std::move(ref));
+    state.draft.AddZero(slot, ref.id());
+    state.tables.Append(slot, std::move(ref));
   }
   if (count > 0) sequence.last_handed_job = state.draft.job();
-  Receipt& receipt = sequence.receipt;
+  Receipt& receipt = live.receipt;
   receipt.blocks_touched += count;
-  receipt.blocks_peak =
-      std::max<std::int64_t>(receipt.blocks_peak, state.tables.size(sequence.slot));
+  receipt.blocks_peak = std::max<std::int64_t>(receipt.blocks_peak, BlocksHeld(state, live));
 }
 
 }  // namespace pagoda::scheduler

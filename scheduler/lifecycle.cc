@@ -13,11 +13,17 @@ constexpr std::int32_t kMaxFailures = 2;
 
 enum class PartialBlock { kPublish, kDrop };
 
-std::span<const base::TokenId> TokensOfBlock(const Sequence& sequence, std::int32_t block_index,
-                                             std::int32_t num_tokens, std::int32_t block_size) {
-  return std::span<const base::TokenId>(sequence.request->tokens())
-      .subspan(static_cast<std::size_t>(block_index) * static_cast<std::size_t>(block_size),
+// Some of the tokens of a block, from its first one on.
+std::span<const base::TokenId> TokensOfBlock(const SchedulerState& state, const Sequence& sequence,
+                                             std::int32_t block_index, std::int32_t num_tokens) {
+  return std::span<const base::TokenId>(state.ChoiceOf(sequence).tokens)
+      .subspan(static_cast<std::size_t>(block_index) * static_cast<std::size_t>(state.block_size()),
                static_cast<std::size_t>(num_tokens));
+}
+
+const BlockKey& KeyOf(const SchedulerState& state, const Sequence& sequence,
+                      std::int32_t block_index) {
+  return state.ChoiceOf(sequence).keys[static_cast<std::size_t>(block_index)];
 }
 
 // A partial last block becomes a copy source. An equal one that is cached gives way; one that is
@@ -26,10 +32,10 @@ void PublishPartial(SchedulerState& state, Sequence& sequence, std::int32_t bloc
                     std::int32_t num_tokens) {
   const base::BlockId block = state.tables.at(sequence.slot, block_index);
   if (state.pool.state(block) != BlockState::kOwned) return;
-  ExtendKeys(sequence);
-  NamespaceIndex& index = *sequence.cache_namespace;
-  const BlockKey& parent = ParentKey(sequence, block_index);
-  const auto tokens = TokensOfBlock(sequence, block_index, num_tokens, state.block_size());
+  ExtendKeys(state, sequence);
+  NamespaceIndex& index = *state.RequestOf(sequence).cache_namespace;
+  const BlockKey& parent = ParentKey(state, sequence, block_index);
+  const auto tokens = TokensOfBlock(state, sequence, block_index, num_tokens);
   const BlockKey key = index.keyer().Key(parent, tokens);
   if (const auto canonical = index.Find(key, parent, tokens); canonical.has_value()) {
     if (state.pool.state(*canonical) != BlockState::kCached) return;
@@ -43,45 +49,57 @@ void PublishPartial(SchedulerState& state, Sequence& sequence, std::int32_t bloc
 void ReleaseBlocks(SchedulerState& state, Sequence& sequence, PartialBlock partial) {
   const std::int32_t block_size = state.block_size();
   const std::int32_t in_last = sequence.num_computed % block_size;
-  if (partial == PartialBlock::kPublish && in_last > 0 && UsesCache(state, sequence)) {
+  if (partial == PartialBlock::kPublish && in_last > 0 &&
+      UsesCache(state, state.RequestOf(sequence))) {
     PublishPartial(state, sequence, sequence.num_computed / block_size, in_last);
   }
   while (state.tables.size(sequence.slot) > 0) {
     const base::BlockId block = state.tables.PopBack(sequence.slot);
+    if (block == base::kNullBlock) continue;  // a place that waits for the prompt's block
     state.pool.Release(block, sequence.slot, sequence.last_job);
   }
 }
 
-void StopRunning(SchedulerState& state, SequenceIndex index, PartialBlock partial) {
-  Sequence& sequence = state.sequences[index];
-  PAGODA_CHECK(sequence.is_running());
-  state.draft.Drop(index, sequence.slot);
+void StopSequence(SchedulerState& state, base::SlotId slot_id, PartialBlock partial) {
+  Sequence& sequence = state.SequenceIn(slot_id);
+  state.draft.Drop(slot_id);
+  std::erase_if(state.fork_copies, [&](const DraftEffect& copy) { return copy.slot == slot_id; });
   ReleaseBlocks(state, sequence, partial);
-  Slot& slot = state.slots[sequence.slot.value()];
-  PAGODA_CHECK(slot.sequence == index);
-  slot.sequence = Slot::kNobody;
+  Slot& slot = state.slots[slot_id.value()];
+  PAGODA_CHECK(slot.request == sequence.request);
+  slot.request = Slot::kNobody;
   slot.must_open = false;
-  const auto place = std::find(state.running.begin(), state.running.end(), index);
+  const auto place = std::ranges::find(state.running, slot_id);
   PAGODA_CHECK(place != state.running.end());
   state.running.erase(place);
-  if (sequence.cache_namespace != nullptr) {
-    state.cache.Close(*std::exchange(sequence.cache_namespace, nullptr));
-  }
-  sequence.phase = Sequence::Phase::kWaiting;
-  sequence.incarnation = 0;
-  sequence.num_computed = sequence.num_planned = sequence.num_expected = sequence.num_sealed = 0;
-  sequence.last_job = sequence.last_handed_job = base::kNoJob;
+  state.ChoiceOf(sequence).slot.reset();
 }
 
-// Tokens that jobs in flight will still draw for a request that has ended.
-std::int32_t TokensInFlight(const SchedulerState& state, const Sequence& sequence) {
+// The last of its sequences has stopped, or stops here. The first choice goes last: it held the
+// prompt before the others did.
+void StopRunning(SchedulerState& state, RequestIndex index, PartialBlock partial) {
+  LiveRequest& live = state.requests[index];
+  PAGODA_CHECK(live.is_running());
+  for (std::uint32_t i = live.request->num_choices(); i-- > 0;) {
+    if (const auto slot = live.request->choice(i).slot) StopSequence(state, *slot, partial);
+  }
+  if (live.cache_namespace != nullptr) {
+    state.cache.Close(*std::exchange(live.cache_namespace, nullptr));
+  }
+  live.phase = LiveRequest::Phase::kWaiting;
+  live.incarnation = 0;
+}
+
+// Tokens that jobs in flight will still draw for a choice that has ended.
+std::int32_t TokensInFlight(const SchedulerState& state, const LiveRequest& live,
+                            std::uint32_t choice) {
   std::int32_t tokens = 0;
   for (std::size_t i = 0; i < state.jobs.size(); ++i) {
     const JobRecord& record = state.jobs.at(i);
     if (record.phase != JobRecord::Phase::kInFlight) continue;
     for (const DraftItem& item : record.items) {
-      const bool is_its = item.request == sequence.request->id && item.samples;
-      tokens += is_its && item.end() >= sequence.num_known();
+      const bool is_its = item.request == live.request->id && item.choice == choice && item.samples;
+      tokens += is_its && item.end() >= live.request->choice(choice).num_known();
     }
   }
   return tokens;
@@ -97,19 +115,19 @@ void Adopt(SchedulerState& state, Sequence& sequence, std::int32_t block_index,
   } else {
     state.tables.Append(sequence.slot, std::move(ref));
   }
-  ++sequence.receipt.blocks_reused;
+  ++state.RequestOf(sequence).receipt.blocks_reused;
   ++state.counters.num_adoptions;
 }
 
 // A prompt block that was about to be computed for the first time was found instead.
 void CountFound(SchedulerState& state, Sequence& sequence) {
-  const std::int32_t prompt_length = sequence.request->prompt_length();
-  if (sequence.num_planned > prompt_length) return;
-  if (sequence.high_water >= sequence.num_planned) return;
+  if (sequence.num_planned > sequence.prompt_length) return;
+  if (state.ChoiceOf(sequence).high_water >= sequence.num_planned) return;
   // At least one token of a prompt is always computed.
+  Receipt& receipt = state.RequestOf(sequence).receipt;
   const std::int32_t found =
-      std::min(state.block_size(), prompt_length - 1 - sequence.receipt.cached_tokens);
-  sequence.receipt.cached_tokens += found;
+      std::min(state.block_size(), sequence.prompt_length - 1 - receipt.cached_tokens);
+  receipt.cached_tokens += found;
   state.counters.cached_tokens += found;
 }
 
@@ -118,10 +136,10 @@ void CountFound(SchedulerState& state, Sequence& sequence) {
 void PublishFull(SchedulerState& state, Sequence& sequence, std::int32_t block_index) {
   const base::BlockId block = state.tables.at(sequence.slot, block_index);
   if (state.pool.state(block) == BlockState::kSealed) return;
-  NamespaceIndex& index = *sequence.cache_namespace;
-  const BlockKey& key = sequence.request->keys()[static_cast<std::size_t>(block_index)];
-  const BlockKey& parent = ParentKey(sequence, block_index);
-  const auto tokens = TokensOfBlock(sequence, block_index, state.block_size(), state.block_size());
+  NamespaceIndex& index = *state.RequestOf(sequence).cache_namespace;
+  const BlockKey& key = KeyOf(state, sequence, block_index);
+  const BlockKey& parent = ParentKey(state, sequence, block_index);
+  const auto tokens = TokensOfBlock(state, sequence, block_index, state.block_size());
   if (const auto canonical = index.Find(key, parent, tokens); canonical.has_value()) {
     if (state.pool.state(*canonical) != BlockState::kCached) {
       Adopt(state, sequence, block_index, *canonical);
@@ -133,116 +151,179 @@ void PublishFull(SchedulerState& state, Sequence& sequence, std::int32_t block_i
   state.cache.Insert(index, block, key, parent, tokens);
 }
 
-}  // namespace
-
-bool UsesCache(const SchedulerState& state, const Sequence& sequence) {
-  return !sequence.request->one_request_namespace && sequence.key_epoch == state.cache.epoch();
-}
-
-void ExtendKeys(Sequence& sequence) {
-  sequence.request->ExtendKeys(sequence.cache_namespace->keyer());
-}
-
-const BlockKey& ParentKey(const Sequence& sequence, std::int32_t block_index) {
-  if (block_index == 0) return sequence.cache_namespace->keyer().root();
-  return sequence.request->keys()[static_cast<std::size_t>(block_index) - 1];
-}
-
-void StartRunning(SchedulerState& state, SequenceIndex index) {
-  Sequence& sequence = state.sequences[index];
-  PAGODA_CHECK(sequence.phase == Sequence::Phase::kWaiting);
-  const auto slot = std::ranges::find(state.slots, Slot::kNobody, &Slot::sequence);
+void StartSequence(SchedulerState& state, RequestIndex index, std::uint32_t choice_index) {
+  const NewRequest& request = *state.requests[index].request;
+  const auto slot = std::ranges::find(state.slots, Slot::kNobody, &Slot::request);
   PAGODA_CHECK(slot != state.slots.end());
-  slot->sequence = index;
+  slot->request = index;
   slot->must_open = true;
   ++slot->generation;
-  sequence.slot = base::SlotId(static_cast<std::uint32_t>(slot - state.slots.begin()));
-  sequence.phase = Sequence::Phase::kRunning;
-  sequence.incarnation = ++state.incarnations;
-  sequence.num_expected = sequence.num_known();
-  state.tables.ForgetSent(sequence.slot);
-  const auto is_older = [&](SequenceIndex a, SequenceIndex b) {
-    return state.sequences[a].request->id < state.sequences[b].request->id;
+  const base::SlotId id(static_cast<std::uint32_t>(slot - state.slots.begin()));
+  Choice& choice = state.requests[index].request->choice(choice_index);
+  choice.slot = id;
+  Sequence& sequence = state.SequenceIn(id) = {};
+  sequence.request = index;
+  sequence.choice = choice_index;
+  sequence.slot = id;
+  sequence.prompt_length = request.prompt_length();
+  sequence.max_length = request.prompt_length() + request.max_tokens();
+  sequence.num_known = sequence.num_expected = choice.num_known();
+  state.tables.ForgetSent(id);
+  const auto age = [&](base::SlotId running) {
+    const Sequence& sequence = state.SequenceIn(running);
+    return std::pair(state.RequestOf(sequence).request->id, sequence.choice);
   };
-  state.running.insert(std::ranges::upper_bound(state.running, index, is_older), index);
+  const auto is_older = [&](base::SlotId a, base::SlotId b) { return age(a) < age(b); };
+  state.running.insert(std::ranges::upper_bound(state.running, id, is_older), id);
 }
 
-void Preempt(SchedulerState& state, SequenceIndex index) {
-  StopRunning(state, index, PartialBlock::kPublish);
-  Sequence& sequence = state.sequences[index];
-  ++sequence.receipt.preemptions;
-  ++state.counters.num_preemptions;
-  state.QueueOf(sequence).Insert(index);
-}
-
-void RollBack(SchedulerState& state, SequenceIndex index) {
-  Sequence& sequence = state.sequences[index];
-  if (++sequence.num_failures > kMaxFailures) {
-    End(state, index, FinishReason::kFailed);
-    return;
+// The end of a request whose choices have all ended.
+void Finish(SchedulerState& state, RequestIndex index, FinishReason reason) {
+  LiveRequest& live = state.requests[index];
+  PAGODA_CHECK(live.num_open == 0);
+  for (const Choice& choice : live.request->choices()) {
+    live.receipt.generated_tokens += choice.num_known() - live.request->prompt_length();
   }
-  StopRunning(state, index, PartialBlock::kDrop);
-  state.QueueOf(sequence).Insert(index);
-}
-
-void End(SchedulerState& state, SequenceIndex index, FinishReason reason) {
-  Sequence& sequence = state.sequences[index];
-  sequence.receipt.discarded_tokens += TokensInFlight(state, sequence);
-  if (sequence.is_running()) {
-    const bool is_natural = reason == FinishReason::kStop || reason == FinishReason::kLength;
-    StopRunning(state, index, is_natural ? PartialBlock::kPublish : PartialBlock::kDrop);
-  } else {
-    state.QueueOf(sequence).Remove(index);
-  }
-  sequence.receipt.generated_tokens = sequence.num_known() - sequence.request->prompt_length();
-  if (!sequence.was_admitted) {
-    sequence.receipt.queue_steps = state.num_steps - sequence.added_at_step;
-  }
-  const bool was_admitted = sequence.was_admitted;
-  const Receipt receipt = sequence.receipt;
+  if (!live.was_admitted) live.receipt.queue_steps = state.num_steps - live.added_at_step;
+  const bool was_admitted = live.was_admitted;
+  const Receipt receipt = live.receipt;
   PAGODA_CHECK_MSG(state.finished.size() < state.finished.capacity(),
                    "finish events were not taken");
-  state.finished.push_back({.request = state.sequences.Remove(index),
+  state.finished.push_back({.request = state.requests.Remove(index),
                             .reason = reason,
                             .was_admitted = was_admitted,
                             .receipt = receipt});
 }
 
+void CloseChoice(SchedulerState& state, LiveRequest& live, std::uint32_t index,
+                 FinishReason reason) {
+  live.receipt.discarded_tokens += TokensInFlight(state, live, index);
+  live.request->choice(index).finish = reason;
+  --live.num_open;
+}
+
+bool IsNatural(FinishReason reason) {
+  return reason == FinishReason::kStop || reason == FinishReason::kLength;
+}
+
+}  // namespace
+
+bool UsesCache(const SchedulerState& state, const LiveRequest& live) {
+  return !live.request->one_request_namespace && live.key_epoch == state.cache.epoch();
+}
+
+void ExtendKeys(SchedulerState& state, const Sequence& sequence) {
+  LiveRequest& live = state.RequestOf(sequence);
+  live.request->ExtendKeys(live.cache_namespace->keyer(), sequence.choice);
+}
+
+const BlockKey& ParentKey(const SchedulerState& state, const Sequence& sequence,
+                          std::int32_t block_index) {
+  if (block_index == 0) return state.RequestOf(sequence).cache_namespace->keyer().root();
+  return KeyOf(state, sequence, block_index - 1);
+}
+
+void StartRunning(SchedulerState& state, RequestIndex index) {
+  LiveRequest& live = state.requests[index];
+  PAGODA_CHECK(live.phase == LiveRequest::Phase::kWaiting);
+  live.phase = LiveRequest::Phase::kRunning;
+  live.incarnation = ++state.incarnations;
+  for (std::uint32_t i = 0; i < live.request->num_choices(); ++i) {
+    if (live.request->choice(i).is_open()) StartSequence(state, index, i);
+  }
+}
+
+void Preempt(SchedulerState& state, RequestIndex index) {
+  StopRunning(state, index, PartialBlock::kPublish);
+  LiveRequest& live = state.requests[index];
+  ++live.receipt.preemptions;
+  ++state.counters.num_preemptions;
+  state.QueueOf(live).Insert(index);
+}
+
+void RollBack(SchedulerState& state, RequestIndex index) {
+  LiveRequest& live = state.requests[index];
+  if (++live.num_failures > kMaxFailures) {
+    End(state, index, FinishReason::kFailed);
+    return;
+  }
+  StopRunning(state, index, PartialBlock::kDrop);
+  state.QueueOf(live).Insert(index);
+}
+
+void End(SchedulerState& state, RequestIndex index, FinishReason reason) {
+  LiveRequest& live = state.requests[index];
+  for (std::uint32_t i = 0; i < live.request->num_choices(); ++i) {
+    if (live.request->choice(i).is_open()) CloseChoice(state, live, i, reason);
+  }
+  if (live.is_running()) {
+    StopRunning(state, index, IsNatural(reason) ? PartialBlock::kPublish : PartialBlock::kDrop);
+  } else {
+    state.QueueOf(live).Remove(index);
+  }
+  Finish(state, index, reason);
+}
+
+void EndChoice(SchedulerState& state, RequestIndex index, std::uint32_t choice,
+               FinishReason reason) {
+  LiveRequest& live = state.requests[index];
+  PAGODA_CHECK(live.request->choice(choice).is_open());
+  if (live.num_open == 1) return End(state, index, reason);
+  CloseChoice(state, live, choice, reason);
+  if (!live.is_running()) return;
+  const base::SlotId slot = *live.request->choice(choice).slot;
+  const bool was_first = !state.SequenceIn(slot).waits_for_prompt;
+  StopSequence(state, slot, IsNatural(reason) ? PartialBlock::kPublish : PartialBlock::kDrop);
+  // A result from before a preemption may end the choice that computes the prompt anew for the
+  // others: another one has to.
+  const Sequence& next = state.SequenceIn(*live.first_open().slot);
+  if (was_first && next.waits_for_prompt) Preempt(state, index);
+}
+
+std::int32_t BlocksHeld(const SchedulerState& state, const LiveRequest& live) {
+  const std::int32_t shared = live.request->prompt_length() / state.block_size();
+  std::int32_t held = shared;
+  for (const Choice& choice : live.request->choices()) {
+    if (choice.slot.has_value()) held += state.tables.size(*choice.slot) - shared;
+  }
+  return held;
+}
+
 void SealComputed(SchedulerState& state, Sequence& sequence, std::int32_t num_computed) {
   sequence.num_computed = std::max(sequence.num_computed, num_computed);
-  if (!UsesCache(state, sequence)) return;
-  ExtendKeys(sequence);
+  if (!UsesCache(state, state.RequestOf(sequence))) return;
+  ExtendKeys(state, sequence);
   while ((sequence.num_sealed + 1) * state.block_size() <= sequence.num_computed) {
     PublishFull(state, sequence, sequence.num_sealed);
     ++sequence.num_sealed;
   }
 }
 
-void AdoptAhead(SchedulerState& state, SequenceIndex index) {
-  Sequence& sequence = state.sequences[index];
+void AdoptAhead(SchedulerState& state, Sequence& sequence) {
+  const LiveRequest& live = state.RequestOf(sequence);
   const std::int32_t block_size = state.block_size();
-  if (!UsesCache(state, sequence)) return;
+  if (!UsesCache(state, live)) return;
   if (state.draft.ItemOf(sequence.slot) != nullptr) return;
   while (sequence.num_planned % block_size == 0 && state.table_room_entries > 0 &&
-         sequence.num_planned + block_size <= sequence.num_known() &&
-         sequence.num_expected == sequence.num_known()) {
+         sequence.num_planned + block_size <= sequence.num_known &&
+         sequence.num_expected == sequence.num_known) {
     const std::int32_t next = sequence.num_planned / block_size;
     const bool has_own = next < state.tables.size(sequence.slot);
-    ExtendKeys(sequence);
-    const auto tokens = TokensOfBlock(sequence, next, block_size, block_size);
+    ExtendKeys(state, sequence);
     const auto found =
-        sequence.cache_namespace->Find(sequence.request->keys()[static_cast<std::size_t>(next)],
-                                       ParentKey(sequence, next), tokens);
+        live.cache_namespace->Find(KeyOf(state, sequence, next), ParentKey(state, sequence, next),
+                                   TokensOfBlock(state, sequence, next, block_size));
     if (!found.has_value()) return;
     if (has_own) {
       const base::BlockId own = state.tables.at(sequence.slot, next);
       if (own == *found || state.pool.state(own) != BlockState::kOwned) return;
     }
     const bool pins_one_more = state.pool.state(*found) == BlockState::kCached;
-    if (pins_one_more && !state.pool.CanTake(sequence.request->tenant, 1)) return;
+    if (pins_one_more && !state.pool.CanTake(live.request->tenant, 1)) return;
 
+    // What it has not been told of is counted when its item begins.
+    if (state.tables.is_told(sequence.slot, next)) --state.table_room_entries;
     Adopt(state, sequence, next, *found);
-    --state.table_room_entries;
     sequence.num_planned += block_size;
     // Earlier blocks may still be in the making: then it counts as computed when they are.
     if (sequence.num_computed >= next * block_size) {
@@ -255,22 +336,24 @@ void AdoptAhead(SchedulerState& state, SequenceIndex index) {
   }
 }
 
-bool NextBlockIsBeingWritten(const SchedulerState& state, Sequence& sequence) {
+bool NextBlockIsBeingWritten(SchedulerState& state, const Sequence& sequence) {
   const std::int32_t block_size = state.block_size();
-  if (!UsesCache(state, sequence) || sequence.num_planned % block_size != 0) return false;
-  if (sequence.num_planned + block_size > sequence.num_known()) return false;
-  ExtendKeys(sequence);
+  const LiveRequest& live = state.RequestOf(sequence);
+  if (!UsesCache(state, live) || sequence.num_planned % block_size != 0) return false;
+  if (sequence.num_planned + block_size > sequence.num_known) return false;
+  ExtendKeys(state, sequence);
   const std::int32_t next = sequence.num_planned / block_size;
-  const auto position = static_cast<std::size_t>(next);
-  for (const SequenceIndex other_index : state.running) {
-    const Sequence& other = state.sequences[other_index];
-    if (&other == &sequence || other.cache_namespace != sequence.cache_namespace) continue;
-    if (!UsesCache(state, other) || other.request->keys().size() <= position) continue;
+  const BlockKey& key = KeyOf(state, sequence, next);
+  for (const base::SlotId slot : state.running) {
+    const Sequence& other = state.SequenceIn(slot);
+    const LiveRequest& other_request = state.RequestOf(other);
+    if (slot == sequence.slot || other_request.cache_namespace != live.cache_namespace) continue;
+    if (!UsesCache(state, other_request) || other.waits_for_prompt) continue;
+    const std::vector<BlockKey>& keys = state.ChoiceOf(other).keys;
+    if (keys.size() <= static_cast<std::size_t>(next)) continue;
     const bool is_writing =
         other.num_sealed <= next && (next + 1) * block_size <= other.num_planned;
-    if (is_writing && other.request->keys()[position] == sequence.request->keys()[position]) {
-      return true;
-    }
+    if (is_writing && keys[static_cast<std::size_t>(next)] == key) return true;
   }
   return false;
 }

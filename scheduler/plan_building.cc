@@ -1,7 +1,9 @@
 // From the draft, whose decisions stand from here on, to plain data.
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
+#include "scheduler/owner_check.h"
 #include "scheduler/planning.h"
 
 namespace pagoda::scheduler {
@@ -41,26 +43,38 @@ void CloseSlots(SchedulerState& state, StepPlan& plan) {
   for (std::uint32_t i = 0; i < state.slots.size(); ++i) {
     Slot& slot = state.slots[i];
     if (!slot.is_open_on_device) continue;
-    if (slot.sequence != Slot::kNobody && !slot.must_open) continue;
+    if (slot.request != Slot::kNobody && !slot.must_open) continue;
     slot.is_open_on_device = false;
     Append(plan.closed, base::SlotId(i));
   }
 }
 
-void OpenSlot(Slot& slot, const Sequence& sequence, StepPlan& plan) {
+void OpenSlot(Slot& slot, SlotOpening opening, StepPlan& plan) {
   PAGODA_CHECK(!slot.is_open_on_device);
-  const NewRequest& request = *sequence.request;
-  SlotOpening opening;
-  opening.slot = sequence.slot;
   opening.slot_generation = slot.generation;
-  opening.sampling = request.sampling();
-  opening.num_prompt_tokens = static_cast<std::uint32_t>(request.prompt_length());
-  opening.history = AppendAll<base::TokenId>(plan.tokens, request.tokens());
-  opening.stop_token_ids = AppendAll<base::TokenId>(plan.tokens, request.stop_token_ids());
-  opening.logit_bias = AppendAll<base::LogitBias>(plan.logit_bias, request.logit_bias());
   Append(plan.opened, opening);
   slot.must_open = false;
   slot.is_open_on_device = true;
+}
+
+// Opens the sequence's row, and with it those of choices that know no more than it does: the plan
+// carries the prompt once.
+void OpenRows(SchedulerState& state, const Sequence& sequence, StepPlan& plan) {
+  const NewRequest& request = *state.RequestOf(sequence).request;
+  SlotOpening opening;
+  opening.slot = sequence.slot;
+  opening.sampling = request.sampling();
+  opening.num_prompt_tokens = static_cast<std::uint32_t>(sequence.prompt_length);
+  opening.history = AppendAll<base::TokenId>(plan.tokens, state.ChoiceOf(sequence).tokens);
+  opening.stop_token_ids = AppendAll<base::TokenId>(plan.tokens, request.stop_token_ids());
+  opening.logit_bias = AppendAll<base::LogitBias>(plan.logit_bias, request.logit_bias());
+  OpenSlot(state.slots[sequence.slot.value()], opening, plan);
+  if (sequence.num_known > sequence.prompt_length) return;
+  for (const Choice& choice : request.choices()) {
+    if (!choice.slot.has_value() || !state.slots[choice.slot->value()].must_open) continue;
+    opening.slot = *choice.slot;
+    OpenSlot(state.slots[choice.slot->value()], opening, plan);
+  }
 }
 
 // Leading tokens that stand in sealed blocks: computed again for their logits, and never written.
@@ -74,9 +88,17 @@ std::uint32_t TokensWithoutKv(const SchedulerState& state, const DraftItem& item
   return static_cast<std::uint32_t>(position - item.stretch.first_position);
 }
 
+void WriteSample(const DraftItem& item, std::uint32_t row, StepPlan& plan) {
+  Append(plan.samples, {.row = row,
+                        .slot = item.slot,
+                        .slot_generation = item.slot_generation,
+                        .choice = item.choice,
+                        .position = static_cast<std::uint32_t>(item.end())});
+}
+
 void WriteWork(SchedulerState& state, const DraftItem& item, StepPlan& plan) {
-  Sequence& sequence = state.sequences[item.sequence];
-  const auto& known = sequence.request->tokens();
+  const Sequence& sequence = state.SequenceIn(item.slot);
+  const auto& known = state.ChoiceOf(sequence).tokens;
   const std::int32_t from = item.stretch.first_position;
   WorkItem work;
   work.slot = item.slot;
@@ -97,30 +119,40 @@ void WriteWork(SchedulerState& state, const DraftItem& item, StepPlan& plan) {
       static_cast<std::uint32_t>(plan.block_appends.size()) - work.appended_blocks.begin;
   const std::uint32_t work_index = Append(plan.work, work);
   if (!item.samples) return;
-  const std::uint32_t row =
-      Append(plan.rows, {work_index, static_cast<std::uint32_t>(item.stretch.num_tokens - 1)});
-  Append(plan.samples, {.row = row,
-                        .slot = item.slot,
-                        .slot_generation = item.slot_generation,
-                        .choice = 0,
-                        .position = static_cast<std::uint32_t>(item.end())});
+  WriteSample(
+      item,
+      Append(plan.rows, {work_index, static_cast<std::uint32_t>(item.stretch.num_tokens - 1)}),
+      plan);
+}
+
+// Draws from the row of an item before it.
+void WriteSharedSample(const DraftItem& item, StepPlan& plan) {
+  const auto owner = std::ranges::find(plan.samples, *item.row_of, &SampleRequest::slot);
+  PAGODA_CHECK(owner != plan.samples.end());
+  PAGODA_CHECK(owner->position == static_cast<std::uint32_t>(item.end()));
+  WriteSample(item, owner->row, plan);
 }
 
 void CountItem(SchedulerState& state, const DraftItem& item, base::JobId job) {
-  Sequence& sequence = state.sequences[item.sequence];
+  Sequence& sequence = state.SequenceIn(item.slot);
+  LiveRequest& live = state.RequestOf(sequence);
+  Choice& choice = state.ChoiceOf(sequence);
   sequence.last_job = job;
   sequence.num_expected += item.samples;
-  sequence.high_water = std::max(sequence.high_water, item.end());
-  ++(item.is_decode ? sequence.receipt.decode_steps : sequence.receipt.prefill_steps);
+  choice.high_water = std::max(choice.high_water, item.end());
+  if (item.row_of.has_value()) return;
+  // A step counts once, however many of the request's choices are in it.
+  base::JobId& counted = item.is_decode ? live.counted_decode : live.counted_prefill;
+  if (std::exchange(counted, job) == job) return;
+  ++(item.is_decode ? live.receipt.decode_steps : live.receipt.prefill_steps);
 }
 
 // Where every block is, once per submitted step.
 void SampleBlocks(SchedulerState& state) {
   BlockStepTotals& totals = state.block_steps;
-  for (const SequenceIndex index : state.running) {
-    Sequence& sequence = state.sequences[index];
-    const std::int32_t held = state.pool.num_exclusive(sequence.slot);
-    sequence.receipt.block_steps += held;
+  for (const base::SlotId slot : state.running) {
+    const std::int32_t held = state.pool.num_exclusive(slot);
+    state.RequestOf(state.SequenceIn(slot)).receipt.block_steps += held;
     totals.requests += held;
   }
   totals.shared += state.pool.num_shared();
@@ -142,13 +174,18 @@ const StepPlan* CommitDraft(SchedulerState& state) {
   WriteMemoryEffects(state, plan);
   CloseSlots(state, plan);
   for (const DraftItem& item : state.draft.items()) {
-    Slot& slot = state.slots[item.slot.value()];
-    const Sequence& sequence = state.sequences[item.sequence];
-    PAGODA_CHECK(slot.sequence == item.sequence);
-    PAGODA_CHECK(sequence.incarnation == item.incarnation);
-    if (slot.must_open) OpenSlot(slot, sequence, plan);
-    WriteWork(state, item, plan);
+    const Slot& slot = state.slots[item.slot.value()];
+    const Sequence& sequence = state.SequenceIn(item.slot);
+    PAGODA_CHECK(slot.request == item.place);
+    PAGODA_CHECK(state.RequestOf(sequence).incarnation == item.incarnation);
+    if (slot.must_open) OpenRows(state, sequence, plan);
+    if (item.row_of.has_value()) {
+      WriteSharedSample(item, plan);
+    } else {
+      WriteWork(state, item, plan);
+    }
   }
+  CheckOwners(state, plan);
   for (const DraftItem& item : state.draft.items()) CountItem(state, item, job);
   state.jobs.Push(state.draft);
   state.draft.Begin(state.jobs.next_job());

@@ -1,7 +1,8 @@
 // One plan, in passes. Each pass spends what the ones before left of the step's bounds:
 //   1  running requests, oldest first; a prefill leaves a token for every decode, and half to other
-//   prefills if there are any 2  admissions from the queue's head, never past it 3  running
-//   requests again, for what is left
+//      prefills if there are any
+//   2  admissions from the queue's head, never past it
+//   3  running requests again, for what is left
 #include "scheduler/planning.h"
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 
 #include "base/check.h"
 #include "scheduler/admission.h"
+#include "scheduler/forking.h"
 #include "scheduler/growth.h"
 #include "scheduler/lifecycle.h"
 
@@ -22,43 +24,66 @@ StepBudget FullBudget(const SchedulerConfig& config) {
 }
 
 void ExpireDeadlines(SchedulerState& state, base::Instant now) {
-  const std::span<const Sequence> all = state.sequences.all();
+  const std::span<const LiveRequest> all = state.requests.all();
   for (std::uint32_t i = 0; i < all.size(); ++i) {
-    const Sequence& sequence = all[i];
-    if (sequence.phase == Sequence::Phase::kVacant || sequence.request->deadline() > now) continue;
-    End(state, SequenceIndex(i), FinishReason::kDeadline);
+    const LiveRequest& live = all[i];
+    if (live.phase == LiveRequest::Phase::kVacant || live.request->deadline() > now) continue;
+    End(state, RequestIndex(i), FinishReason::kDeadline);
   }
 }
 
 bool IsDecoding(const Sequence& sequence) { return sequence.gap() == 1; }
 
+// Requires: it runs.
+bool IsPlannable(const SchedulerState& state, const Sequence& sequence) {
+  return !state.RequestOf(sequence).paused && !sequence.waits_for_prompt &&
+         !sequence.last_token_is_in_flight();
+}
+
+// Whether what the device must be told of the sequence first still fits into the plan. A fresh plan
+// has room for any sequence.
+bool HasRoomToTell(const SchedulerState& state, const Sequence& sequence) {
+  const bool must_open = state.slots[sequence.slot.value()].must_open;
+  return (!must_open || sequence.num_known <= state.history_room_tokens) &&
+         state.tables.num_untold(sequence.slot) <= state.table_room_entries;
+}
+
+DraftItem& BeginItem(SchedulerState& state, const Sequence& sequence,
+                     const PlannedStretch& stretch) {
+  const LiveRequest& live = state.RequestOf(sequence);
+  if (state.slots[sequence.slot.value()].must_open) state.history_room_tokens -= sequence.num_known;
+  state.table_room_entries -= state.tables.num_untold(sequence.slot);
+  return state.draft.AddItem({.place = sequence.request,
+                              .request = live.request->id,
+                              .incarnation = live.incarnation,
+                              .choice = sequence.choice,
+                              .slot = sequence.slot,
+                              .slot_generation = state.slots[sequence.slot.value()].generation,
+                              .stretch = stretch});
+}
+
 // Gives one sequence at most `most` of its next tokens. Returns whether it got any.
-bool Give(SchedulerState& state, SequenceIndex index, std::int32_t most, StepBudget& budget) {
-  Sequence& sequence = state.sequences[index];
-  if (!sequence.is_plannable()) return false;
-  DraftItem* item = state.draft.ItemOf(sequence.slot);
+bool Give(SchedulerState& state, base::SlotId slot, std::int32_t most, StepBudget& budget) {
+  Sequence& sequence = state.SequenceIn(slot);
+  if (!IsPlannable(state, sequence)) return false;
+  DraftItem* item = state.draft.ItemOf(slot);
   if (item != nullptr && item->samples) return false;
-  AdoptAhead(state, index);
+  AdoptAhead(state, sequence);
   if (NextBlockIsBeingWritten(state, sequence)) return false;
+  if (item == nullptr && !HasRoomToTell(state, sequence)) return false;
 
   const PlannedStretch before =
       item != nullptr ? item->stretch : PlannedStretch{sequence.num_planned, 0};
   const std::int32_t count =
       FittingTokens(before, sequence.gap(), most, state.block_size(), budget);
-  if (count <= 0 || !Grow(state, index, sequence.num_planned + count)) return false;
+  if (count <= 0 || !Grow(state, sequence, sequence.num_planned + count)) return false;
 
-  item = state.draft.ItemOf(
-      sequence.slot);  // growing may have dropped a victim's item and moved this one
+  item = state.draft.ItemOf(slot);  // growing may have dropped a victim's item and moved this one
   if (item == nullptr) {
-    const bool is_new = sequence.num_planned >= sequence.high_water &&
-                        sequence.num_planned >= sequence.request->prompt_length();
-    item = &state.draft.AddItem({.sequence = index,
-                                 .request = sequence.request->id,
-                                 .incarnation = sequence.incarnation,
-                                 .slot = sequence.slot,
-                                 .slot_generation = state.slots[sequence.slot.value()].generation,
-                                 .stretch = before,
-                                 .is_decode = is_new && count == 1});
+    const bool is_new = sequence.num_planned >= state.ChoiceOf(sequence).high_water &&
+                        sequence.num_planned >= sequence.prompt_length;
+    item = &BeginItem(state, sequence, before);
+    item->is_decode = is_new && count == 1;
   }
   item->stretch.num_tokens += count;
   sequence.num_planned += count;
@@ -68,6 +93,7 @@ bool Give(SchedulerState& state, SequenceIndex index, std::int32_t most, StepBud
   budget.attention_chunks -=
       AttentionChunks(item->stretch.first_position, item->stretch.num_tokens) -
       AttentionChunks(before.first_position, before.num_tokens);
+  if (item->samples) ShareLastPromptRow(state, *item);
   return true;
 }
 
@@ -75,9 +101,9 @@ bool Give(SchedulerState& state, SequenceIndex index, std::int32_t most, StepBud
 std::int32_t PrefillShare(const SchedulerState& state) {
   std::int32_t prefills = 0;
   for (const TenantQueue& queue : state.queues) prefills += queue.Head().has_value();
-  for (const SequenceIndex index : state.running) {
-    const Sequence& sequence = state.sequences[index];
-    prefills += sequence.is_plannable() && !IsDecoding(sequence);
+  for (const base::SlotId slot : state.running) {
+    const Sequence& sequence = state.SequenceIn(slot);
+    prefills += IsPlannable(state, sequence) && !IsDecoding(sequence);
   }
   const std::int32_t whole = state.config.max_num_batched_tokens;
   if (prefills < 2) return whole;
@@ -86,20 +112,28 @@ std::int32_t PrefillShare(const SchedulerState& state) {
 
 void ContinueRunning(SchedulerState& state, std::int32_t prefill_share, StepBudget& budget) {
   std::int32_t decodes_left = 0;
-  for (const SequenceIndex index : state.running) {
-    const Sequence& sequence = state.sequences[index];
-    decodes_left += sequence.is_plannable() && IsDecoding(sequence);
+  for (const base::SlotId slot : state.running) {
+    const Sequence& sequence = state.SequenceIn(slot);
+    decodes_left += IsPlannable(state, sequence) && IsDecoding(sequence);
   }
   state.snapshot = state.running;
-  for (const SequenceIndex index : state.snapshot) {
-    const Sequence& sequence = state.sequences[index];
-    if (!sequence.is_plannable()) continue;
+  for (const base::SlotId slot : state.snapshot) {
+    if (!state.IsRunning(slot)) continue;  // a victim of one before it
+    const Sequence& sequence = state.SequenceIn(slot);
+    if (!IsPlannable(state, sequence)) continue;
     if (IsDecoding(sequence)) {
       --decodes_left;
-      Give(state, index, 1, budget);
+      Give(state, slot, 1, budget);
     } else {
-      Give(state, index, std::min(prefill_share, budget.tokens - decodes_left), budget);
+      Give(state, slot, std::min(prefill_share, budget.tokens - decodes_left), budget);
     }
+  }
+}
+
+// Gives every sequence of a running request at most `most` of its next tokens.
+void GiveAll(SchedulerState& state, RequestIndex index, std::int32_t most, StepBudget& budget) {
+  for (const Choice& choice : state.requests[index].request->choices()) {
+    if (choice.slot.has_value()) Give(state, *choice.slot, most, budget);
   }
 }
 
@@ -107,41 +141,42 @@ void AdmitWaiting(SchedulerState& state, std::int32_t prefill_share, StepBudget&
   for (TenantQueue& queue : state.queues) {
     while (const auto head = queue.Head()) {
       // One that must be tried alone waits for a plan of its own (PlanAlone).
-      if (state.sequences[*head].num_failures >= 2) break;
+      if (state.requests[*head].num_failures >= 2) break;
       if (!TryAdmit(state, *head, budget)) break;
-      Give(state, *head, prefill_share, budget);
+      GiveAll(state, *head, prefill_share, budget);
     }
   }
 }
 
 void SpendTheRest(SchedulerState& state, StepBudget& budget) {
   state.snapshot = state.running;
-  for (const SequenceIndex index : state.snapshot) {
+  for (const base::SlotId slot : state.snapshot) {
     if (budget.tokens <= 0) return;
-    Give(state, index, budget.tokens, budget);
+    if (state.IsRunning(slot)) Give(state, slot, budget.tokens, budget);
   }
 }
 
 // A request whose step failed twice, and that could run now.
-std::optional<SequenceIndex> FindSuspect(SchedulerState& state) {
-  for (const SequenceIndex index : state.running) {
-    const Sequence& sequence = state.sequences[index];
-    if (sequence.num_failures >= 2 && sequence.is_plannable()) return index;
+std::optional<RequestIndex> FindSuspect(SchedulerState& state) {
+  for (const base::SlotId slot : state.running) {
+    const Sequence& sequence = state.SequenceIn(slot);
+    const bool failed_twice = state.RequestOf(sequence).num_failures >= 2;
+    if (failed_twice && IsPlannable(state, sequence)) return sequence.request;
   }
   for (TenantQueue& queue : state.queues) {
     const auto head = queue.Head();
-    if (!head.has_value() || state.sequences[*head].num_failures < 2) continue;
+    if (!head.has_value() || state.requests[*head].num_failures < 2) continue;
     if (CanAdmit(state, *head, FullBudget(state.config))) return head;
   }
   return std::nullopt;
 }
 
 // A plan with nothing but the suspect in it.
-void PlanAlone(SchedulerState& state, SequenceIndex suspect, StepBudget& budget) {
-  if (!state.sequences[suspect].is_running()) {
+void PlanAlone(SchedulerState& state, RequestIndex suspect, StepBudget& budget) {
+  if (!state.requests[suspect].is_running()) {
     PAGODA_CHECK(TryAdmit(state, suspect, budget));
   }
-  Give(state, suspect, budget.tokens, budget);
+  GiveAll(state, suspect, budget.tokens, budget);
 }
 
 void BeginDraft(SchedulerState& state) {
@@ -155,9 +190,10 @@ void BeginDraft(SchedulerState& state) {
 void CheckProgressIsPossible(const SchedulerState& state) {
   if (!state.jobs.empty() || state.pool.num_in(BlockState::kRetiring) > 0) return;
   bool runs = false, is_paused = false;
-  for (const SequenceIndex index : state.running) {
-    runs |= !state.sequences[index].paused;
-    is_paused |= state.sequences[index].paused;
+  for (const base::SlotId slot : state.running) {
+    const bool paused = state.RequestOf(state.SequenceIn(slot)).paused;
+    runs |= !paused;
+    is_paused |= paused;
   }
   PAGODA_CHECK_MSG(!runs, "a running request cannot go on, and nothing will change that");
   for (const TenantQueue& queue : state.queues) {
@@ -173,8 +209,10 @@ const StepPlan* MakePlan(SchedulerState& state, base::Instant now) {
   if (state.jobs.full() || state.jobs.num_in_flight() >= state.config.max_in_flight) return nullptr;
   BeginDraft(state);
   StepBudget budget = FullBudget(state.config);
-  if (const auto suspect = FindSuspect(state); suspect.has_value()) {
-    if (state.jobs.num_in_flight() > 0) return nullptr;
+  const auto suspect = FindSuspect(state);
+  if (suspect.has_value() && state.jobs.num_in_flight() > 0) return nullptr;
+  PlanForkCopies(state);
+  if (suspect.has_value()) {
     PlanAlone(state, *suspect, budget);
     if (const StepPlan* plan = CommitDraft(state)) return plan;
   }

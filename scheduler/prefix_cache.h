@@ -21,6 +21,8 @@ class PrefixCache;
 class NamespaceIndex {
  public:
   const BlockKeyer& keyer() const { return keyer_; }
+  // Its place in the slab; reused once nothing refers to it and no entry is left.
+  std::uint32_t place() const { return index_; }
 
   // The block whose content is `tokens` after `parent`, full or partial. Equal keys do not suffice:
   // parent and tokens are compared too, so a collision of the hash is a miss.

@@ -65,6 +65,20 @@ absl::Status CheckCount(std::string_view field, std::size_t count, std::int32_t 
   return base::FieldError(field, absl::StrCat(count, " entries asked, at most ", most, " allowed"));
 }
 
+// Blocks of the prompt are held once, what follows them by each of `choices`.
+std::int64_t BlocksNeeded(std::int64_t prompt, std::int64_t max_tokens, std::int64_t choices,
+                          std::int64_t block_size) {
+  const std::int64_t shared = prompt / block_size;
+  return shared + choices * (base::DivUp(prompt + max_tokens - 1, block_size) - shared);
+}
+
+// The most tokens that each choice can be given so that its blocks fit into `capacity`.
+std::int64_t LongestReply(std::int64_t prompt, std::int64_t choices, std::int64_t capacity,
+                          std::int64_t block_size) {
+  const std::int64_t shared = prompt / block_size;
+  return (shared + (capacity - shared) / choices) * block_size + 1 - prompt;
+}
+
 }  // namespace
 
 absl::StatusOr<NewRequest> NewRequest::Create(const RequestFields& fields,
@@ -73,6 +87,14 @@ absl::StatusOr<NewRequest> NewRequest::Create(const RequestFields& fields,
   PAGODA_RETURN_IF_ERROR(request.CheckSampling(fields, limits));
   PAGODA_RETURN_IF_ERROR(request.CheckLists(fields, limits));
   PAGODA_RETURN_IF_ERROR(request.CheckLogprobs(fields, limits));
+  const std::int32_t n = fields.n.value_or(1);
+  const std::int32_t most_choices = std::min(ModelLimits::kMaxChoices, limits.max_num_seqs);
+  if (n < 1 || n > most_choices) {
+    return Refuse("n", n,
+                  absl::StrCat("from 1 to ", most_choices, " (at most ", ModelLimits::kMaxChoices,
+                               ", and max_num_seqs is ", limits.max_num_seqs, ")"));
+  }
+  request.choices_.resize(static_cast<std::size_t>(n));
   const std::int32_t priority = fields.priority.value_or(0);
   if (priority < ModelLimits::kMinPriority || priority > ModelLimits::kMaxPriority) {
     return Refuse("priority", priority,
@@ -241,18 +263,22 @@ absl::Status NewRequest::AttachPrompt(std::span<const base::TokenId> prompt,
         kReasonContextTooLong);
   }
   PAGODA_RETURN_IF_ERROR(CheckTokens("prompt", prompt, limits));
-  const std::int64_t holdable = std::int64_t{limits.capacity_blocks} * limits.block_size;
-  if (asked - 1 > holdable) {
-    const std::int64_t needed = base::DivUp<std::int64_t>(asked - 1, limits.block_size);
+  const std::int64_t n = num_choices();
+  const std::int64_t needed =
+      BlocksNeeded(length, asked_max_tokens_.value_or(1), n, limits.block_size);
+  if (needed > limits.capacity_blocks) {
     return base::WithReason(
         absl::FailedPreconditionError(
             absl::StrCat("the request needs ", needed, " KV blocks of ", limits.block_size,
-                         " tokens, the pool can give it ", limits.capacity_blocks,
+                         " tokens", n > 1 ? absl::StrCat(" for its ", n, " choices") : "",
+                         ", the pool can give it ", limits.capacity_blocks,
                          "; shorten the prompt or max_tokens, or start the server with a larger "
                          "--kv-cache-memory")),
         kReasonKvPoolTooSmall);
   }
-  const std::int64_t rest = std::min<std::int64_t>(limits.max_model_len, holdable + 1) - length;
+  const std::int64_t rest =
+      std::min<std::int64_t>(limits.max_model_len - length,
+                             LongestReply(length, n, limits.capacity_blocks, limits.block_size));
   const std::int64_t max_tokens = asked_max_tokens_.value_or(static_cast<std::int32_t>(rest));
   if (sampling_.min_tokens > max_tokens) {
     return Refuse("min_tokens", sampling_.min_tokens,
@@ -260,23 +286,29 @@ absl::Status NewRequest::AttachPrompt(std::span<const base::TokenId> prompt,
   }
   max_tokens_ = static_cast<std::int32_t>(max_tokens);
   prompt_length_ = static_cast<std::int32_t>(length);
-  tokens_.reserve(static_cast<std::size_t>(length + max_tokens));
-  tokens_.assign(prompt.begin(), prompt.end());
-  keys_.reserve(static_cast<std::size_t>((length + max_tokens) / limits.block_size));
+  for (Choice& choice : choices_) {
+    choice.tokens.reserve(static_cast<std::size_t>(length + max_tokens));
+    choice.tokens.assign(prompt.begin(), prompt.end());
+    choice.keys.reserve(static_cast<std::size_t>((length + max_tokens) / limits.block_size));
+  }
   return absl::OkStatus();
 }
 
 void NewRequest::AttachKeys(const NamespaceKey& key, const BlockKeyer& keyer) {
   PAGODA_CHECK(prompt_length_ > 0);
-  PAGODA_CHECK(keys_.empty());
+  PAGODA_CHECK(keys().empty());
   cache_namespace = key;
   epoch_ = keyer.epoch();
   has_keys_ = true;
   ExtendKeys(keyer);
+  for (Choice& other : choices().subspan(1)) {
+    other.keys.assign(keys().begin(), keys().end());
+  }
 }
 
 std::int32_t NewRequest::WorstCaseBlocks(std::int32_t block_size) const {
-  return base::DivUp(prompt_length_ + max_tokens_ - 1, block_size);
+  return static_cast<std::int32_t>(
+      BlocksNeeded(prompt_length_, max_tokens_, num_choices(), block_size));
 }
 
 }  // namespace pagoda::scheduler

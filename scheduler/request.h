@@ -14,6 +14,7 @@
 #include "base/sampling_params.h"
 #include "base/stop_condition.h"
 #include "scheduler/block_keys.h"
+#include "scheduler/choice.h"
 #include "scheduler/namespace.h"
 
 namespace pagoda::scheduler {
@@ -23,8 +24,10 @@ struct ModelLimits {
   std::uint32_t vocabulary_size = 0;
   std::int32_t max_model_len = 0;  // tokens: prompt and reply together
   std::int32_t block_size = 16;
-  std::int32_t capacity_blocks = 0;       // what the tenant can ever hold (README.md: C)
-  std::vector<base::TokenId> eos_tokens;  // every end-of-sequence id of the model's files
+  std::int32_t capacity_blocks = 0;         // what the tenant can ever hold (README.md: C)
+  std::int32_t max_num_seqs = kMaxChoices;  // device rows; a request takes one for each choice
+  std::vector<base::TokenId> eos_tokens;    // every end-of-sequence id of the model's files
+  static constexpr std::int32_t kMaxChoices = 64;  // of one request, however many rows there are
   static constexpr std::int32_t kMaxStopTokenIds = base::kMaxStopTokenIds;
   static constexpr std::int32_t kMaxLogitBiases = base::kMaxLogitBiases;
   static constexpr std::int32_t kMinPriority = -100;
@@ -37,7 +40,7 @@ struct ModelLimits {
 struct RequestFields {
   std::optional<float> temperature, top_p, min_p;
   std::optional<float> presence_penalty, frequency_penalty, repetition_penalty;
-  std::optional<std::int32_t> top_k, max_tokens, min_tokens, priority;
+  std::optional<std::int32_t> top_k, max_tokens, min_tokens, priority, n;
   std::optional<std::int32_t> logprobs, prompt_logprobs;
   std::optional<std::uint64_t> seed;
   std::optional<bool> ignore_eos, include_stop_string;
@@ -66,7 +69,8 @@ class NewRequest {
   static absl::StatusOr<NewRequest> Create(const RequestFields& fields, const ModelLimits& limits,
                                            std::uint64_t drawn_seed);
 
-  // Takes the prompt. `prompt` is copied into a buffer with room for the whole reply. Refuses with
+  // Takes the prompt. `prompt` is copied into a buffer with room for the whole reply, for every
+  // choice one. Refuses with
   // InvalidArgument an empty prompt, an id outside the vocabulary, prompt + max_tokens over
   // max_model_len; with FailedPrecondition (both numbers in the text) what can never fit the pool.
   // An absent max_tokens becomes the rest of the context, cut to what the tenant can ever hold. A
@@ -108,18 +112,31 @@ class NewRequest {
   // The epoch the keys were made under; under another one the request neither matches nor seals.
   std::uint64_t epoch() const { return epoch_; }
   bool has_keys() const { return has_keys_; }
-  const std::vector<BlockKey>& keys() const { return keys_; }
+
+  // The n replies. They share prompt and parameters; each has its own tokens, keys, stop and end.
+  std::uint32_t num_choices() const { return static_cast<std::uint32_t>(choices_.size()); }
+  std::span<Choice> choices() { return choices_; }
+  std::span<const Choice> choices() const { return choices_; }
+  Choice& choice(std::uint32_t index) { return choices_[index]; }
+  const Choice& choice(std::uint32_t index) const { return choices_[index]; }
+
   // Prompt, then every accepted token. push_back never allocates: the capacity is prompt +
   // max_tokens.
-  std::vector<base::TokenId>& tokens() { return tokens_; }
-  const std::vector<base::TokenId>& tokens() const { return tokens_; }
+  std::vector<base::TokenId>& tokens(std::uint32_t index = 0) { return choices_[index].tokens; }
+  const std::vector<base::TokenId>& tokens(std::uint32_t index = 0) const {
+    return choices_[index].tokens;
+  }
+  const std::vector<BlockKey>& keys(std::uint32_t index = 0) const { return choices_[index].keys; }
 
-  // ceil((prompt + max_tokens - 1) / block): the last token's KV is never written.
+  // The blocks it can ever hold at once: those of the whole prompt once, the rest for every choice.
+  // The last token's KV is never written.
   std::int32_t WorstCaseBlocks(std::int32_t block_size) const;
 
-  // Keys the full blocks among the known tokens that have no key yet. The engine thread's part of
-  // AttachKeys.
-  void ExtendKeys(const BlockKeyer& keyer) { keyer.ExtendKeys(tokens_, keys_); }
+  // Keys the full blocks among a choice's known tokens that have no key yet. The engine thread's
+  // part of AttachKeys.
+  void ExtendKeys(const BlockKeyer& keyer, std::uint32_t index = 0) {
+    keyer.ExtendKeys(choices_[index].tokens, choices_[index].keys);
+  }
 
  private:
   NewRequest() = default;
@@ -141,8 +158,7 @@ class NewRequest {
   std::int32_t prompt_length_ = 0;
   std::int32_t priority_ = 0;
   base::Instant deadline_ = base::Instant::Never();
-  std::vector<base::TokenId> tokens_;
-  std::vector<BlockKey> keys_;
+  std::vector<Choice> choices_;
   std::uint64_t epoch_ = 0;
   bool has_keys_ = false;
 };

@@ -133,16 +133,19 @@ SchedulerState::SchedulerState(const SchedulerConfig& given)
            cache),
       tables(static_cast<std::size_t>(given.max_num_seqs),
              static_cast<std::size_t>(MaxBlocksPerSequence(given))),
-      sequences(MaxLive(given)),
+      block_owners(static_cast<std::size_t>(given.pool_blocks_per_group[0])),
+      requests(MaxLive(given)),
+      sequences(static_cast<std::size_t>(given.max_num_seqs)),
       slots(static_cast<std::size_t>(given.max_num_seqs)),
       jobs(static_cast<std::size_t>(given.max_in_flight + kMaxFenceLag), slots.size()),
       draft(slots.size(), static_cast<std::size_t>(given.pool_blocks_per_group[0])),
       plans(static_cast<std::size_t>(given.max_in_flight) + 1),
       hits(tables.max_blocks()),
       taken(tables.max_blocks()) {
-  queues.emplace_back(sequences, MaxLive(given));
+  queues.emplace_back(requests, MaxLive(given));
   running.reserve(slots.size());
   snapshot.reserve(slots.size());
+  fork_copies.reserve(slots.size());
   finished.reserve(MaxLive(given));
   for (StepPlan& plan : plans) ReservePlan(*this, plan);
 }
@@ -154,6 +157,8 @@ absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Create(const SchedulerConf
 
 Scheduler::Scheduler(std::unique_ptr<SchedulerState> state) : state_(std::move(state)) {}
 Scheduler::~Scheduler() = default;
+
+std::int32_t Scheduler::max_num_seqs() const { return state_->config.max_num_seqs; }
 
 std::int32_t Scheduler::CapacityBlocks(const SchedulerConfig& config) {
   return config.pool_blocks_per_group[0] - 1;
@@ -168,23 +173,23 @@ void Scheduler::Add(NewRequest request) {
   PAGODA_CHECK_MSG(
       request.WorstCaseBlocks(state.block_size()) <= state.pool.Capacity(request.tenant),
       "a request that can never fit the pool was let in");
-  const SequenceIndex index = state.sequences.Add(std::move(request));
-  Sequence& sequence = state.sequences[index];
-  sequence.key_epoch =
-      sequence.request->has_keys() ? sequence.request->epoch() : state.cache.epoch();
-  sequence.added_at_step = state.num_steps;
-  sequence.receipt.prompt_tokens = sequence.request->prompt_length();
-  state.QueueOf(sequence).Insert(index);
+  PAGODA_CHECK(request.num_choices() <= state.slots.size());
+  const RequestIndex index = state.requests.Add(std::move(request));
+  LiveRequest& live = state.requests[index];
+  live.key_epoch = live.request->has_keys() ? live.request->epoch() : state.cache.epoch();
+  live.added_at_step = state.num_steps;
+  live.receipt.prompt_tokens = live.request->prompt_length();
+  state.QueueOf(live).Insert(index);
 }
 
 void Scheduler::Cancel(base::RequestId id, FinishReason reason) {
-  const auto index = state_->sequences.Find(id);
+  const auto index = state_->requests.Find(id);
   if (!index.has_value()) return;
   End(*state_, *index, reason);
 }
 
 void Scheduler::SetPaused(base::RequestId id, bool paused) {
-  if (const auto index = state_->sequences.Find(id)) state_->sequences[*index].paused = paused;
+  if (const auto index = state_->requests.Find(id)) state_->requests[*index].paused = paused;
 }
 
 const StepPlan* Scheduler::TryPlan(base::Instant now) { return MakePlan(*state_, now); }
@@ -194,15 +199,15 @@ std::optional<base::RequestId> Scheduler::RequestFor(const SampleResult& sample)
 }
 
 const NewRequest& Scheduler::request(base::RequestId id) const {
-  const auto index = state_->sequences.Find(id);
+  const auto index = state_->requests.Find(id);
   PAGODA_CHECK(index.has_value());
-  return *state_->sequences[*index].request;
+  return *state_->requests[*index].request;
 }
 
-StopProgress& Scheduler::stop_progress(base::RequestId id) {
-  const auto index = state_->sequences.Find(id);
+StopProgress& Scheduler::stop_progress(base::RequestId id, std::uint32_t choice) {
+  const auto index = state_->requests.Find(id);
   PAGODA_CHECK(index.has_value());
-  return state_->sequences[*index].stop;
+  return state_->requests[*index].request->choice(choice).stop;
 }
 
 void Scheduler::Complete(const StepResult& result, std::span<const SampleOutcome> outcomes) {
@@ -232,15 +237,15 @@ std::uint64_t Scheduler::epoch() const { return state_->cache.epoch(); }
 
 base::Instant Scheduler::NextDeadline() const {
   base::Instant earliest = base::Instant::Never();
-  for (const Sequence& sequence : state_->sequences.all()) {
-    if (sequence.phase == Sequence::Phase::kVacant) continue;
-    earliest = std::min(earliest, sequence.request->deadline());
+  for (const LiveRequest& live : state_->requests.all()) {
+    if (live.phase == LiveRequest::Phase::kVacant) continue;
+    earliest = std::min(earliest, live.request->deadline());
   }
   return earliest;
 }
 
 bool Scheduler::idle() const {
-  return state_->sequences.num_live() == 0 && state_->jobs.num_in_flight() == 0;
+  return state_->requests.num_live() == 0 && state_->jobs.num_in_flight() == 0;
 }
 
 BlockStepTotals Scheduler::block_step_totals() const { return state_->block_steps; }
@@ -251,10 +256,12 @@ SchedulerStats Scheduler::stats() const {
   for (const TenantQueue& queue : state.queues) {
     stats.num_waiting += static_cast<std::int32_t>(queue.size());
     for (std::size_t i = 0; i < queue.size(); ++i) {
-      stats.queued_tokens += state.sequences[queue.at(i)].num_known();
+      for (const Choice& choice : state.requests[queue.at(i)].request->choices()) {
+        stats.queued_tokens += choice.is_open() ? choice.num_known() : 0;
+      }
     }
   }
-  stats.num_running = static_cast<std::int32_t>(state.running.size());
+  stats.num_running = static_cast<std::int32_t>(state.requests.num_live()) - stats.num_waiting;
   stats.blocks_free = state.pool.num_in(BlockState::kFree);
   stats.blocks_owned = state.pool.num_in(BlockState::kOwned);
   stats.blocks_sealed = state.pool.num_in(BlockState::kSealed);

@@ -37,7 +37,7 @@ struct SchedulerConfig {
 struct SchedulerState;
 
 struct SchedulerStats {
-  std::int32_t num_waiting = 0, num_running = 0;
+  std::int32_t num_waiting = 0, num_running = 0;  // requests, however many choices they have
   std::int64_t queued_tokens = 0;
   std::int32_t blocks_free = 0, blocks_owned = 0, blocks_sealed = 0, blocks_cached = 0,
                blocks_retiring = 0, blocks_total = 0;
@@ -59,6 +59,8 @@ class Scheduler {
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
+  // The most samples one step can have.
+  std::int32_t max_num_seqs() const;
   // Blocks one request can ever hold: ModelLimits::capacity_blocks of this config.
   static std::int32_t CapacityBlocks(const SchedulerConfig& config);
 
@@ -80,11 +82,12 @@ class Scheduler {
 
   // Whether this sample's first token is the next one of a live request. A stale one (cancelled, or
   // a duplicate after preemption, asserted equal to the known token) gives none and must be
-  // skipped. Requires: the sample belongs to the oldest job in flight.
+  // skipped, as must one of a choice that ended. Requires: the sample belongs to the oldest job in
+  // flight.
   std::optional<base::RequestId> RequestFor(const SampleResult& sample) const;
   // Requires: the request is live.
   const NewRequest& request(base::RequestId id) const;
-  StopProgress& stop_progress(base::RequestId id);
+  StopProgress& stop_progress(base::RequestId id, std::uint32_t choice = 0);
 
   // The job is done: seals what it wrote, appends accepted tokens, ends requests. `outcomes` in the
   // order of result.samples; entries of stale samples are ignored, as is the whole call for a job

@@ -1,5 +1,6 @@
 // Derives what must hold between the scheduler's parts again from scratch.
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "base/bits.h"
@@ -11,36 +12,61 @@
 namespace pagoda::scheduler {
 namespace {
 
-void CheckRunning(const SchedulerState& state, const Sequence& sequence) {
+void CheckTable(const SchedulerState& state, const Sequence& sequence) {
   const std::int32_t block_size = state.block_size();
-  const std::int32_t size = state.tables.size(sequence.slot);
-  PAGODA_CHECK(sequence.num_planned <= sequence.num_expected);
-  PAGODA_CHECK(sequence.num_known() <= sequence.num_expected);
-  PAGODA_CHECK(sequence.num_computed <= sequence.num_planned + 1);
-  PAGODA_CHECK(sequence.num_computed <= sequence.num_known());
-  PAGODA_CHECK(sequence.num_sealed * block_size <= sequence.num_computed);
-  PAGODA_CHECK(base::DivUp(sequence.num_planned, block_size) <= size);
-  PAGODA_CHECK(size <= sequence.request->WorstCaseBlocks(block_size));
-  for (std::int32_t i = 0; i < size; ++i) {
-    const BlockState block = state.pool.state(state.tables.at(sequence.slot, i));
+  for (std::int32_t i = 0; i < state.tables.size(sequence.slot); ++i) {
+    const base::BlockId block = state.tables.at(sequence.slot, i);
+    if (sequence.waits_for_prompt && i < sequence.prompt_length / block_size) {
+      PAGODA_CHECK(block == base::kNullBlock);
+      continue;
+    }
+    const BlockState block_state = state.pool.state(block);
     if (i < sequence.num_sealed) {
-      PAGODA_CHECK(block == BlockState::kSealed);
-    } else if (block == BlockState::kSealed) {
+      PAGODA_CHECK(block_state == BlockState::kSealed);
+    } else if (block_state == BlockState::kSealed) {
       // Adopted ahead, while earlier blocks of the sequence are still in the making.
       PAGODA_CHECK((i + 1) * block_size <= sequence.num_planned + 1);
     } else {
-      PAGODA_CHECK(block == BlockState::kOwned);
+      PAGODA_CHECK(block_state == BlockState::kOwned);
     }
   }
+}
+
+void CheckSequence(const SchedulerState& state, const Sequence& sequence) {
+  const std::int32_t block_size = state.block_size();
+  const std::int32_t size = state.tables.size(sequence.slot);
+  PAGODA_CHECK(sequence.num_known == state.ChoiceOf(sequence).num_known());
+  PAGODA_CHECK(sequence.num_planned <= sequence.num_expected);
+  PAGODA_CHECK(sequence.num_known <= sequence.num_expected);
+  PAGODA_CHECK(sequence.num_computed <= sequence.num_planned + 1);
+  PAGODA_CHECK(sequence.num_computed <= sequence.num_known);
+  PAGODA_CHECK(sequence.num_sealed * block_size <= sequence.num_computed);
+  PAGODA_CHECK(base::DivUp(sequence.num_planned, block_size) <= size);
+  PAGODA_CHECK(!sequence.waits_for_prompt || sequence.num_planned == 0);
+  CheckTable(state, sequence);
+}
+
+// All open choices run or none does; the first of them waits for nobody.
+void CheckRequest(const SchedulerState& state, const LiveRequest& live) {
+  std::int32_t num_open = 0;
+  for (const Choice& choice : live.request->choices()) {
+    num_open += choice.is_open();
+    PAGODA_CHECK(choice.slot.has_value() == (choice.is_open() && live.is_running()));
+    PAGODA_CHECK(!choice.slot.has_value() || state.SequenceIn(*choice.slot).slot == *choice.slot);
+  }
+  PAGODA_CHECK(num_open == live.num_open);
+  PAGODA_CHECK(num_open > 0);
+  if (!live.is_running()) return;
+  PAGODA_CHECK(!state.SequenceIn(*live.first_open().slot).waits_for_prompt);
+  PAGODA_CHECK(BlocksHeld(state, live) <= live.request->WorstCaseBlocks(state.block_size()));
 }
 
 // Every hold in the pool is an entry of a table, and the other way round.
 void CheckHolders(const SchedulerState& state) {
   std::vector<std::int32_t> holders(static_cast<std::size_t>(state.pool.num_blocks()), 0);
-  for (const SequenceIndex index : state.running) {
-    const Sequence& sequence = state.sequences[index];
-    for (std::int32_t i = 0; i < state.tables.size(sequence.slot); ++i) {
-      ++holders[state.tables.at(sequence.slot, i).value()];
+  for (const base::SlotId slot : state.running) {
+    for (std::int32_t i = 0; i < state.tables.size(slot); ++i) {
+      ++holders[state.tables.at(slot, i).value()];
     }
   }
   for (std::uint32_t block = 1; block < holders.size(); ++block) {
@@ -59,17 +85,25 @@ void Scheduler::CheckInvariants() const {
     queue.CheckInvariants();
     waiting += queue.size();
   }
-  PAGODA_CHECK(waiting + state.running.size() == state.sequences.num_live());
-  PAGODA_CHECK(std::ranges::is_sorted(
-      state.running, {}, [&](SequenceIndex index) { return state.sequences[index].request->id; }));
+  std::size_t running = 0;
+  for (const LiveRequest& live : state.requests.all()) {
+    if (live.phase == LiveRequest::Phase::kVacant) continue;
+    running += live.is_running();
+    CheckRequest(state, live);
+  }
+  PAGODA_CHECK(waiting + running == state.requests.num_live());
+  PAGODA_CHECK(std::ranges::is_sorted(state.running, {}, [&](base::SlotId slot) {
+    const Sequence& sequence = state.SequenceIn(slot);
+    return std::pair(state.RequestOf(sequence).request->id, sequence.choice);
+  }));
   std::size_t occupied = 0;
-  for (const Slot& slot : state.slots) occupied += slot.sequence != Slot::kNobody;
+  for (const Slot& slot : state.slots) occupied += slot.request != Slot::kNobody;
   PAGODA_CHECK(occupied == state.running.size());
-  for (const SequenceIndex index : state.running) {
-    const Sequence& sequence = state.sequences[index];
-    PAGODA_CHECK(sequence.is_running());
-    PAGODA_CHECK(state.slots[sequence.slot.value()].sequence == index);
-    CheckRunning(state, sequence);
+  for (const base::SlotId slot : state.running) {
+    const Sequence& sequence = state.SequenceIn(slot);
+    PAGODA_CHECK(state.slots[slot.value()].request == sequence.request);
+    PAGODA_CHECK(state.ChoiceOf(sequence).slot == slot);
+    CheckSequence(state, sequence);
   }
   CheckHolders(state);
   const BlockStepTotals& totals = state.block_steps;

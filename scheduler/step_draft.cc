@@ -31,9 +31,9 @@ DraftItem& StepDraft::AddItem(const DraftItem& item) {
   return items_.emplace_back(item);
 }
 
-void StepDraft::AddZero(SequenceIndex sequence, base::BlockId block) {
+void StepDraft::AddZero(base::SlotId slot, base::BlockId block) {
   PAGODA_CHECK(effects_.size() < effects_.capacity());
-  effects_.push_back({.block = block, .sequence = sequence});
+  effects_.push_back({.block = block, .slot = slot});
 }
 
 void StepDraft::AddCopy(const DraftEffect& copy) {
@@ -42,9 +42,9 @@ void StepDraft::AddCopy(const DraftEffect& copy) {
   effects_.push_back(copy);
 }
 
-void StepDraft::Drop(SequenceIndex sequence, base::SlotId slot) {
+void StepDraft::Drop(base::SlotId slot) {
   std::erase_if(effects_, [&](const DraftEffect& effect) {
-    return effect.sequence == sequence && effect.source != base::kNullBlock;
+    return effect.slot == slot && effect.source != base::kNullBlock;
   });
   const std::uint32_t item = item_of_slot_[slot.value()];
   if (item == kNone) return;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -13,15 +14,18 @@ namespace pagoda::scheduler {
 
 // One sequence's part of a step.
 struct DraftItem {
-  SequenceIndex sequence;
+  RequestIndex place;
   base::RequestId request;
   std::uint64_t incarnation = 0;
+  std::uint32_t choice = 0;
   base::SlotId slot;
   std::uint32_t slot_generation = 0;
   PlannedStretch stretch;
   bool samples =
       false;  // the last token's row is sampled: the stretch reaches the end of what is expected
   bool is_decode = false;
+  // Computes nothing: its first token is drawn from the row with which this slot ends the prompt.
+  std::optional<base::SlotId> row_of = {};
 
   std::int32_t end() const { return stretch.first_position + stretch.num_tokens; }
 };
@@ -31,7 +35,7 @@ struct DraftEffect {
   base::BlockId block;
   base::BlockId source = base::kNullBlock;  // of a copy
   std::uint32_t num_slots = 0;
-  SequenceIndex sequence;
+  base::SlotId slot;  // whose block it is
 };
 
 // The plan in the making: what a later decision of the same plan can still take back. Becomes a
@@ -49,11 +53,11 @@ class StepDraft {
   // Null when the slot has no item yet.
   DraftItem* ItemOf(base::SlotId slot);
   DraftItem& AddItem(const DraftItem& item);
-  void AddZero(SequenceIndex sequence, base::BlockId block);
+  void AddZero(base::SlotId slot, base::BlockId block);
   void AddCopy(const DraftEffect& copy);
   // The sequence is a victim: its item and copies leave the plan. Its zeroed blocks stay, harmless:
   // they were handed out.
-  void Drop(SequenceIndex sequence, base::SlotId slot);
+  void Drop(base::SlotId slot);
 
   // Hands the items over to the job's record, for reuse of both buffers.
   void SwapItems(std::vector<DraftItem>& items) { items.swap(items_); }

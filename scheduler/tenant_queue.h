@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "scheduler/sequence_slab.h"
+#include "scheduler/request_slab.h"
 
 namespace pagoda::scheduler {
 
@@ -18,27 +18,27 @@ class TenantQueue {
  public:
   static constexpr std::int32_t kMaxOvertakes = 16;
 
-  TenantQueue(SequenceSlab& sequences, std::size_t capacity);
+  TenantQueue(RequestSlab& requests, std::size_t capacity);
 
   std::size_t size() const { return order_.size(); }
   bool empty() const { return order_.empty(); }
-  SequenceIndex at(std::size_t position) const { return order_[position]; }
+  RequestIndex at(std::size_t position) const { return order_[position]; }
   // The first request that is not paused.
-  std::optional<SequenceIndex> Head() const;
+  std::optional<RequestIndex> Head() const;
 
-  void Insert(SequenceIndex index);
-  void Remove(SequenceIndex index);
+  void Insert(RequestIndex index);
+  void Remove(RequestIndex index);
   // `admitted` has left for its first admission: counts the older never-admitted requests it
   // overtook.
-  void CountOvertakes(SequenceIndex admitted);
+  void CountOvertakes(RequestIndex admitted);
 
   void CheckInvariants() const;
 
  private:
-  bool GoesBefore(SequenceIndex a, SequenceIndex b) const;
+  bool GoesBefore(RequestIndex a, RequestIndex b) const;
 
-  SequenceSlab& sequences_;
-  std::vector<SequenceIndex> order_;
+  RequestSlab& requests_;
+  std::vector<RequestIndex> order_;
 };
 
 }  // namespace pagoda::scheduler

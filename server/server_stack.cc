@@ -166,6 +166,7 @@ absl::StatusOr<std::unique_ptr<ServerStack>> ServerStack::Load(const ServerConfi
                          .max_model_len = max_model_len,
                          .block_size = config.block_size,
                          .capacity_blocks = scheduler::Scheduler::CapacityBlocks(scheduling),
+                         .max_num_seqs = scheduling.max_num_seqs,
                          .eos_tokens = parts.eos_tokens};
   parts.executor = std::make_unique<engine::ModelExecutor>(
       std::move(model), engine::ModelExecutorOptions{

@@ -12,8 +12,7 @@ void JoinedReply::OnReplyReady() {
 bool JoinedReply::TakeAll(ResponseStream& stream) {
   while (!joined_.end.has_value()) {
     const ResponseStream::Taken taken = stream.Take(part_);
-    joined_.text += part_.text;
-    joined_.tokens.insert(joined_.tokens.end(), part_.tokens.begin(), part_.tokens.end());
+    joined_.Append(part_);
     if (taken == ResponseStream::Taken::kNothing) return false;
     if (taken == ResponseStream::Taken::kLast) joined_.end = part_.end;
   }

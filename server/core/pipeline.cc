@@ -184,6 +184,7 @@ ResponseStreamRef Pipeline::MakeStream(const NewRequest& request, CallInput& inp
   identity.tenant = request.tenant;
   identity.client_request_id = std::move(input.client_request_id);
   identity.arrival = request.arrival;
+  identity.num_choices = request.num_choices();
   StreamOwner& owner = *this;
   auto stream =
       std::make_shared<ResponseStream>(std::move(identity), options_.stream, listener, owner);
@@ -297,9 +298,9 @@ void Pipeline::OnTokens(const engine::TokenDelivery& delivery) {
   }
 }
 
-void Pipeline::OnFinished(engine::Completion completion) {
-  if (const ResponseStreamRef stream = live_.Find(completion.event.request.id)) {
-    stream->OnFinished(std::move(completion));
+void Pipeline::OnFinished(scheduler::FinishEvent event) {
+  if (const ResponseStreamRef stream = live_.Find(event.request.id)) {
+    stream->OnFinished(std::move(event));
   }
 }
 

@@ -75,7 +75,7 @@ class Pipeline final : public engine::OutputSink, private StreamOwner, private S
   void RunPendingText() { workers_.RunPending(); }
 
   void OnTokens(const engine::TokenDelivery& delivery) override;
-  void OnFinished(engine::Completion completion) override;
+  void OnFinished(scheduler::FinishEvent event) override;
   void OnEngineFailed(const absl::Status& why) override;
 
  private:

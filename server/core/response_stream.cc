@@ -10,9 +10,9 @@
 // Every method decides under the lock and acts after it: locks are leaves. What the decision was
 // rides in local variables.
 //
-//   engine thread       ring_, showable_bytes_, completion_        (OnTokens, OnFinished)
-//   text worker         ring_ -> text_ -> ready_, end_             (Pump; one at a time by
-//   text_state_) door                ready_, end_ -> message                    (Take)
+//   engine thread       ring_, showable_bytes_, finished_      (OnTokens, OnFinished)
+//   text worker         ring_ -> texts_ -> ready_, end_        (Pump; one at a time by text_state_)
+//   door                ready_, end_ -> message                (Take)
 namespace pagoda::server {
 namespace {
 
@@ -22,20 +22,33 @@ double MillisBetween(base::Instant from, base::Instant to) {
   return static_cast<double>(to.NanosSince(from)) / 1e6;
 }
 
-void Append(ReplyPart& target, ReplyPart&& more) {
-  target.text += more.text;
-  target.tokens.insert(target.tokens.end(), more.tokens.begin(), more.tokens.end());
+ReplyPart EmptyPart(std::uint32_t num_choices) {
+  ReplyPart part;
+  part.choices.resize(num_choices);
+  return part;
+}
+
+ChoiceEnd EndOf(const scheduler::Choice& choice, FinishReason whole) {
+  ChoiceEnd end;
+  end.reason = choice.finish.value_or(whole);
+  if (choice.stop.matched_stop >= 0) {
+    end.matched_stop = static_cast<std::uint32_t>(choice.stop.matched_stop);
+  }
+  if (choice.stop.matched_stop_token >= 0) {
+    end.matched_stop_token = static_cast<base::TokenId>(choice.stop.matched_stop_token);
+  }
+  return end;
 }
 
 }  // namespace
 
 struct ResponseStream::Arrived {
-  std::uint64_t showable_bytes = 0;
-  std::optional<engine::Completion> completion;
+  std::vector<std::uint64_t> showable_bytes;
+  std::optional<scheduler::FinishEvent> finished;
   std::optional<absl::Status> failure;
   std::optional<base::Instant> submitted_at, first_token_at;
 
-  bool is_last() const { return completion.has_value() || failure.has_value(); }
+  bool is_last() const { return finished.has_value() || failure.has_value(); }
 };
 
 ResponseStream::ResponseStream(Identity identity, const StreamBounds& bounds,
@@ -44,8 +57,10 @@ ResponseStream::ResponseStream(Identity identity, const StreamBounds& bounds,
       bounds_(bounds),
       listener_(listener),
       owner_(owner),
+      texts_(identity_.num_choices),
       ring_(bounds.ring_tokens),
-      ready_(ReplyPart{}) {
+      showable_bytes_(identity_.num_choices, 0),
+      ready_(EmptyPart(identity_.num_choices)) {
   PAGODA_CHECK(bounds.resume_at < bounds.pause_at && bounds.pause_at < bounds.ring_tokens);
 }
 
@@ -90,10 +105,10 @@ void ResponseStream::OnTokens(const engine::TokenDelivery& delivery, base::Insta
     if (engine_done_) return;
     first = !first_token_at_.has_value();
     if (first) first_token_at_ = now;
-    for (base::TokenId token : delivery.tokens) {
-      PAGODA_CHECK_MSG(ring_.TryPush(base::TokenId(token)), "a paused request went on");
+    for (const base::TokenId token : delivery.tokens) {
+      PAGODA_CHECK_MSG(ring_.TryPush({delivery.choice, token}), "a paused request went on");
     }
-    showable_bytes_ = delivery.showable_bytes;
+    showable_bytes_[delivery.choice] = delivery.showable_bytes;
     num_unread_tokens_ += delivery.tokens.size();
     full = num_unread_tokens_ >= bounds_.pause_at;
     if (full) {
@@ -109,13 +124,13 @@ void ResponseStream::OnTokens(const engine::TokenDelivery& delivery, base::Insta
   if (post) owner_.PostText(shared_from_this());
 }
 
-void ResponseStream::OnFinished(engine::Completion completion) {
+void ResponseStream::OnFinished(scheduler::FinishEvent event) {
   bool post = false;
   {
     base::MutexLock lock(mutex_);
     if (!engine_done_) {
       engine_done_ = true;
-      completion_.emplace(std::move(completion));
+      finished_.emplace(std::move(event));
       post = MarkForText();
     }
   }
@@ -171,32 +186,35 @@ void ResponseStream::TakeArrived(Arrived& arrived) {
   while (!ring_.empty()) scratch_.push_back(ring_.Pop());
   arrived.showable_bytes = showable_bytes_;
   // Taken together with the tokens before it: an end is made only when every token is in its part.
-  arrived.completion = std::exchange(completion_, std::nullopt);
+  arrived.finished = std::exchange(finished_, std::nullopt);
   arrived.failure = std::exchange(failure_, std::nullopt);
   arrived.submitted_at = submitted_at_;
   arrived.first_token_at = first_token_at_;
 }
 
-void ResponseStream::AppendText(Arrived& arrived, const text::Tokenizer& tokenizer,
+void ResponseStream::AppendText(const Arrived& arrived, const text::Tokenizer& tokenizer,
                                 ReplyPart& part) {
-  for (base::TokenId token : scratch_) {
-    part.tokens.push_back(token);
+  for (const auto& [choice, token] : scratch_) {
+    part.choices[choice].tokens.push_back(token);
     const bool silent = std::ranges::find(silent_tokens_, token) != silent_tokens_.end();
-    if (!silent) text_.Append(text::TextBytes(tokenizer, token, control_));
+    if (!silent) texts_[choice].Append(text::TextBytes(tokenizer, token, control_));
   }
   // A request that ended takes all that may be shown in Finish; held bytes were released by the
   // engine.
-  if (arrived.completion.has_value()) {
-    part.text += text_.Finish(arrived.completion->text_bytes);
-  } else {
-    part.text += text_.Take(arrived.showable_bytes);
+  for (std::uint32_t i = 0; i < texts_.size(); ++i) {
+    std::string& text = part.choices[i].text;
+    if (arrived.finished.has_value()) {
+      text += texts_[i].Finish(arrived.finished->request.choice(i).stop.text_end);
+    } else {
+      text += texts_[i].Take(arrived.showable_bytes[i]);
+    }
   }
 }
 
 std::optional<ReplyEnd> ResponseStream::Pump(const text::Tokenizer& tokenizer, base::Instant now) {
   Arrived arrived;
   TakeArrived(arrived);
-  ReplyPart fresh;
+  ReplyPart fresh = EmptyPart(identity_.num_choices);
   AppendText(arrived, tokenizer, fresh);
   std::optional<ReplyEnd> end;
   if (arrived.is_last()) end = MakeEnd(arrived, now);
@@ -206,10 +224,10 @@ std::optional<ReplyEnd> ResponseStream::Pump(const text::Tokenizer& tokenizer, b
     base::MutexLock lock(mutex_);
     part = *std::exchange(ready_, std::nullopt);
   }
-  Append(part, std::move(fresh));
+  part.Append(fresh);
   bool notify = false;
   bool close = false;
-  ReplyPart dropped;
+  ReplyPart dropped = EmptyPart(identity_.num_choices);
   {
     base::MutexLock lock(mutex_);
     if (end.has_value()) {
@@ -217,7 +235,7 @@ std::optional<ReplyEnd> ResponseStream::Pump(const text::Tokenizer& tokenizer, b
       ended_at_ = now;
     }
     if (discard_) {
-      num_unread_tokens_ -= part.tokens.size();
+      num_unread_tokens_ -= part.num_tokens();
       std::swap(dropped, part);
     }
     notify = reader_waits_ && (end_.has_value() || part.has_content());
@@ -241,18 +259,15 @@ ReplyEnd ResponseStream::MakeEnd(const Arrived& arrived, base::Instant now) cons
     end.status = *arrived.failure;
     return end;
   }
-  const engine::Completion& completion = *arrived.completion;
-  end.reason = completion.event.reason;
-  end.status = StatusOf(end.reason, completion.event.was_admitted);
+  const scheduler::FinishEvent& event = *arrived.finished;
+  end.reason = event.reason;
+  end.status = StatusOf(end.reason, event.was_admitted);
   end.has_receipt = true;
-  end.receipt = completion.event.receipt;
-  end.seed = completion.event.request.sampling().seed;
-  end.max_tokens = completion.event.request.max_tokens();
-  if (completion.matched_stop >= 0) {
-    end.matched_stop = static_cast<std::uint32_t>(completion.matched_stop);
-  }
-  if (completion.matched_stop_token >= 0) {
-    end.matched_stop_token = static_cast<base::TokenId>(completion.matched_stop_token);
+  end.receipt = event.receipt;
+  end.seed = event.request.sampling().seed;
+  end.max_tokens = event.request.max_tokens();
+  for (const scheduler::Choice& choice : event.request.choices()) {
+    end.choices.push_back(EndOf(choice, event.reason));
   }
   return end;
 }
@@ -261,16 +276,14 @@ ResponseStream::Taken ResponseStream::Take(ReplyPart& part) {
   Taken taken = Taken::kNothing;
   bool close = false;
   bool resume = false;
-  part.text.clear();
-  part.tokens.clear();
-  part.end.reset();
+  part.choices.resize(identity_.num_choices);
+  part.Clear();
   {
     base::MutexLock lock(mutex_);
     if (ready_.has_value() && !discard_) {
-      num_unread_tokens_ -= ready_->tokens.size();
+      num_unread_tokens_ -= ready_->num_tokens();
       // Trading places keeps the capacity of both.
-      std::swap(part.text, ready_->text);
-      std::swap(part.tokens, ready_->tokens);
+      std::swap(part.choices, ready_->choices);
     }
     if (ready_.has_value() && end_.has_value()) {
       part.end = end_;
@@ -296,13 +309,13 @@ void ResponseStream::Cancel() { RequestEnd(FinishReason::kCancelled, /*discard=*
 void ResponseStream::RequestEnd(FinishReason why, bool discard) {
   bool tell_engine = false;
   bool close = false;
-  ReplyPart dropped;
+  ReplyPart dropped = EmptyPart(identity_.num_choices);
   {
     base::MutexLock lock(mutex_);
     if (discard && !discard_) {
       discard_ = true;
       if (ready_.has_value()) {
-        num_unread_tokens_ -= ready_->tokens.size();
+        num_unread_tokens_ -= ready_->num_tokens();
         std::swap(dropped, *ready_);
       }
     }
@@ -319,7 +332,7 @@ void ResponseStream::RequestEnd(FinishReason why, bool discard) {
 void ResponseStream::CheckReader(base::Instant now, std::int64_t grace_nanos) {
   bool slow = false;
   bool close = false;
-  ReplyPart dropped;
+  ReplyPart dropped = EmptyPart(identity_.num_choices);
   {
     base::MutexLock lock(mutex_);
     if (!engine_done_) {

@@ -77,6 +77,7 @@ class ResponseStream : public std::enable_shared_from_this<ResponseStream> {
     base::TenantId tenant{0};
     std::string client_request_id;
     base::Instant arrival;
+    std::uint32_t num_choices = 1;
   };
   ResponseStream(Identity identity, const StreamBounds& bounds, ReplyListener& listener,
                  StreamOwner& owner);
@@ -101,7 +102,7 @@ class ResponseStream : public std::enable_shared_from_this<ResponseStream> {
 
   // --- the engine
   void OnTokens(const engine::TokenDelivery& delivery, base::Instant now);
-  void OnFinished(engine::Completion completion);
+  void OnFinished(scheduler::FinishEvent event);
   // Ends the request for a reason outside the scheduler; ignored once it has an end.
   void Fail(absl::Status status);
 
@@ -140,7 +141,7 @@ class ResponseStream : public std::enable_shared_from_this<ResponseStream> {
   void TellPause(bool paused);
   void Close();
   void TakeArrived(Arrived& arrived);
-  void AppendText(Arrived& arrived, const text::Tokenizer& tokenizer, ReplyPart& part);
+  void AppendText(const Arrived& arrived, const text::Tokenizer& tokenizer, ReplyPart& part);
   ReplyEnd MakeEnd(const Arrived& arrived, base::Instant now) const;
 
   const Identity identity_;
@@ -148,11 +149,17 @@ class ResponseStream : public std::enable_shared_from_this<ResponseStream> {
   ReplyListener& listener_;
   StreamOwner& owner_;
 
+  // A token on its way, and the choice it belongs to.
+  struct ChoiceToken {
+    std::uint32_t choice = 0;
+    base::TokenId token = 0;
+  };
+
   // The text worker that runs the stream.
-  text::TextStream text_;
+  std::vector<text::TextStream> texts_;  // by choice
   std::vector<base::TokenId> silent_tokens_;
   text::ControlTokens control_ = text::ControlTokens::kSkipped;
-  std::vector<base::TokenId> scratch_;
+  std::vector<ChoiceToken> scratch_;
 
   // Shrunk by the text worker before the submission, by the engine at the first token, released at
   // the close: these follow one another through `mutex_`, and none happens under it.
@@ -160,9 +167,9 @@ class ResponseStream : public std::enable_shared_from_this<ResponseStream> {
 
   mutable base::Mutex mutex_;
   std::unique_ptr<Preparation> preparation_ PAGODA_GUARDED_BY(mutex_);
-  base::BoundedRing<base::TokenId> ring_ PAGODA_GUARDED_BY(mutex_);
-  std::uint64_t showable_bytes_ PAGODA_GUARDED_BY(mutex_) = 0;
-  std::optional<engine::Completion> completion_ PAGODA_GUARDED_BY(mutex_);
+  base::BoundedRing<ChoiceToken> ring_ PAGODA_GUARDED_BY(mutex_);
+  std::vector<std::uint64_t> showable_bytes_ PAGODA_GUARDED_BY(mutex_);  // by choice
+  std::optional<scheduler::FinishEvent> finished_ PAGODA_GUARDED_BY(mutex_);
   std::optional<absl::Status> failure_ PAGODA_GUARDED_BY(mutex_);
   std::optional<ReplyPart> ready_ PAGODA_GUARDED_BY(mutex_);  // absent while a worker adds to it
   std::optional<ReplyEnd> end_ PAGODA_GUARDED_BY(mutex_);

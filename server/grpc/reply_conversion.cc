@@ -27,11 +27,16 @@ void SetReceipt(const ReplyEnd& end, std::string_view numerics_id, v1::Receipt& 
 }
 
 void SetFinish(const ReplyEnd& end, std::string_view numerics_id, v1::Finish& finish) {
-  v1::ChoiceFinish& choice = *finish.add_choices();
-  choice.set_reason(end.reason == scheduler::FinishReason::kStop ? v1::FINISH_REASON_STOP
-                                                                 : v1::FINISH_REASON_LENGTH);
-  if (end.matched_stop.has_value()) choice.set_matched_stop(*end.matched_stop);
-  if (end.matched_stop_token.has_value()) choice.set_matched_stop_token(*end.matched_stop_token);
+  for (const ChoiceEnd& ended : end.choices) {
+    v1::ChoiceFinish& choice = *finish.add_choices();
+    choice.set_index(static_cast<std::uint32_t>(finish.choices_size() - 1));
+    choice.set_reason(ended.reason == scheduler::FinishReason::kStop ? v1::FINISH_REASON_STOP
+                                                                     : v1::FINISH_REASON_LENGTH);
+    if (ended.matched_stop.has_value()) choice.set_matched_stop(*ended.matched_stop);
+    if (ended.matched_stop_token.has_value()) {
+      choice.set_matched_stop_token(*ended.matched_stop_token);
+    }
+  }
   SetReceipt(end, numerics_id, *finish.mutable_receipt());
   finish.set_seed(end.seed);
   finish.set_max_tokens(end.max_tokens);
@@ -43,10 +48,13 @@ void ToGenerateResponse(const ReplyPart& part, std::string_view request_id,
                         std::string_view numerics_id, v1::GenerateResponse& response) {
   response.Clear();
   response.set_request_id(std::string(request_id));
-  if (part.has_content()) {
+  for (std::uint32_t i = 0; i < part.choices.size(); ++i) {
+    const ChoicePart& choice = part.choices[i];
+    if (!choice.has_content()) continue;
     v1::ChoiceDelta& delta = *response.add_deltas();
-    delta.set_text(part.text);
-    delta.mutable_token_ids()->Assign(part.tokens.begin(), part.tokens.end());
+    delta.set_index(i);
+    delta.set_text(choice.text);
+    delta.mutable_token_ids()->Assign(choice.tokens.begin(), choice.tokens.end());
   }
   if (part.end.has_value() && part.end->status.ok()) {
     SetFinish(*part.end, numerics_id, *response.mutable_finish());

@@ -16,10 +16,6 @@ absl::Status NotBuilt(std::string_view field) {
 }
 
 absl::Status CheckBuilt(const v1::SamplingParameters& sampling) {
-  if (sampling.has_n() && sampling.n() < 1) {
-    return base::FieldError("sampling.n", "must be at least 1");
-  }
-  if (sampling.n() > 1) return NotBuilt("sampling.n");
   if (sampling.has_allowed_token_ids()) return NotBuilt("sampling.allowed_token_ids");
   if (sampling.bad_words_size() > 0) return NotBuilt("sampling.bad_words");
   return absl::OkStatus();
@@ -39,6 +35,7 @@ void SetSampling(const v1::SamplingParameters& sampling, scheduler::RequestField
   if (sampling.has_top_p()) fields.top_p = sampling.top_p();
   if (sampling.has_top_k()) fields.top_k = sampling.top_k();
   if (sampling.has_min_p()) fields.min_p = sampling.min_p();
+  if (sampling.has_n()) fields.n = sampling.n();
   if (sampling.has_seed()) fields.seed = sampling.seed();
   if (sampling.has_presence_penalty()) fields.presence_penalty = sampling.presence_penalty();
   if (sampling.has_frequency_penalty()) fields.frequency_penalty = sampling.frequency_penalty();

@@ -17,11 +17,12 @@ namespace {
 constexpr std::size_t kMaxTextBytes = 1024;
 
 // Validation speaks of parameters, the proto groups them.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 23> kFieldPaths = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 24> kFieldPaths = {{
     {"temperature", "sampling.temperature"},
     {"top_p", "sampling.top_p"},
     {"top_k", "sampling.top_k"},
     {"min_p", "sampling.min_p"},
+    {"n", "sampling.n"},
     {"seed", "sampling.seed"},
     {"presence_penalty", "sampling.presence_penalty"},
     {"frequency_penalty", "sampling.frequency_penalty"},

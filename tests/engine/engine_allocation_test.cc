@@ -31,14 +31,14 @@ class KeepingSink final : public OutputSink {
  public:
   explicit KeepingSink(std::size_t capacity) { completions_.reserve(capacity); }
   void OnTokens(const TokenDelivery& delivery) override { num_tokens_ += delivery.tokens.size(); }
-  void OnFinished(Completion completion) override { completions_.push_back(std::move(completion)); }
+  void OnFinished(scheduler::FinishEvent event) override { ended_.push_back(std::move(event)); }
   void OnEngineFailed(const absl::Status&) override {}
 
   std::size_t num_tokens() const { return num_tokens_; }
   std::size_t num_finished() const { return completions_.size(); }
 
  private:
-  std::vector<Completion> completions_;
+  std::vector<scheduler::FinishEvent> ended_;
   std::size_t num_tokens_ = 0;
 };
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <iostream>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -127,6 +128,30 @@ TEST(EngineEqualities, RequestsWhoseStepsFailNowAndThenGiveTheSameTokens) {
       ExpectSolo(world, asks);
       EXPECT_TRUE(world.AllReturned());
     }
+  }
+}
+
+TEST(EngineEqualities, ChoicesEndApartAndTheirRequestEndsOnceWithTheLastOfThem) {
+  for (const int max_in_flight : {1, 2}) {
+    const WorldConfig config{.max_in_flight = max_in_flight};
+    EngineWorld world(config, MakeDigest(config));
+    Ask ask{.prompt = {1, 2, 3, 4, 5}, .max_tokens = 40, .n = 4};
+    for (base::TokenId token = 0; token < kEos; token += 9) ask.stop_token_ids.push_back(token);
+    world.Submit(ask);
+    world.RunUntilIdle();
+    EXPECT_EQ(world.sink().num_finished(), 1u);
+    std::set<std::size_t> lengths;
+    for (std::uint32_t c = 0; c < 4; ++c) {
+      const auto reply = world.reply(1, c);
+      lengths.insert(reply.tokens.size());
+      if (reply.reason == FinishReason::kLength) continue;
+      EXPECT_EQ(reply.reason, FinishReason::kStop);
+      EXPECT_EQ(reply.tokens.back() % 9, 0u);
+      EXPECT_EQ(reply.matched_stop_token, reply.tokens.back());
+      for (std::size_t i = 0; i + 1 < reply.tokens.size(); ++i) EXPECT_NE(reply.tokens[i] % 9, 0u);
+    }
+    EXPECT_GT(lengths.size(), 1u);
+    EXPECT_TRUE(world.AllReturned());
   }
 }
 

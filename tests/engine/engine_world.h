@@ -75,6 +75,7 @@ struct Ask {
   std::optional<float> top_p = std::nullopt;
   std::optional<float> frequency_penalty = std::nullopt;
   std::optional<float> repetition_penalty = std::nullopt;
+  std::uint32_t n = 1;
 };
 
 inline scheduler::NewRequest MakeRequest(const Ask& ask, const WorldConfig& world = {}) {
@@ -84,6 +85,7 @@ inline scheduler::NewRequest MakeRequest(const Ask& ask, const WorldConfig& worl
       .max_model_len = world.max_model_len,
       .block_size = 4,
       .capacity_blocks = scheduler::Scheduler::CapacityBlocks(config),
+      .max_num_seqs = config.max_num_seqs,
       .eos_tokens = {kEos}};
   scheduler::RequestFields fields;
   fields.max_tokens = ask.max_tokens;
@@ -94,6 +96,7 @@ inline scheduler::NewRequest MakeRequest(const Ask& ask, const WorldConfig& worl
   fields.top_p = ask.top_p;
   fields.frequency_penalty = ask.frequency_penalty;
   fields.repetition_penalty = ask.repetition_penalty;
+  fields.n = static_cast<std::int32_t>(ask.n);
   auto request = scheduler::NewRequest::Create(fields, limits, 0);
   PAGODA_CHECK_MSG(request.ok(), request.status().ToString());
   const absl::Status attached = request->AttachPrompt(ask.prompt, limits);
@@ -162,8 +165,8 @@ class EngineWorld {
     }
   }
 
-  fakes::RecordingSink::Reply reply(std::uint64_t id) const {
-    return sink_.reply(base::RequestId(id));
+  fakes::RecordingSink::Reply reply(std::uint64_t id, std::uint32_t choice = 0) const {
+    return sink_.reply(base::RequestId(id), choice);
   }
   // Nothing is held any more: every block is free or cached.
   bool AllReturned() const {

@@ -26,8 +26,10 @@ using scheduler::FinishReason;
 
 constexpr std::uint64_t kSeed = 77;
 
-// Digests of logit rows, by the seed of the request and the position drawn.
-using RowBits = std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint64_t>;
+// One of the replies: the seed of its request, and its choice.
+using ReplyKey = std::pair<std::uint64_t, std::uint32_t>;
+// Digests of logit rows, by the reply and the position drawn.
+using RowBits = std::map<std::pair<ReplyKey, std::uint32_t>, std::uint64_t>;
 
 // A model that remembers a digest of every row of its last step.
 class DigestingModel final : public model::Model {
@@ -82,8 +84,9 @@ class BitKeeper final : public Executor {
     for (const auto& opening : plan.opened) seeds_[opening.slot.value()] = opening.sampling.seed;
     const absl::Status status = inner_.Submit(plan);
     for (const scheduler::SampleRequest& sample : plan.samples) {
-      const auto [kept, is_new] = bits_.insert(
-          {{seeds_[sample.slot.value()], sample.position}, model_->row_digest(sample.row)});
+      const auto [kept, is_new] =
+          bits_.insert({{{seeds_[sample.slot.value()], sample.choice}, sample.position},
+                        model_->row_digest(sample.row)});
       EXPECT_EQ(kept->second, model_->row_digest(sample.row)) << "position " << sample.position;
     }
     return status;
@@ -143,19 +146,21 @@ struct Oracle {
       EngineWorld world(config, MakeExecutor(numerics, config, bits));
       world.Submit(ask);
       world.RunUntilIdle();
-      replies[ask.seed] = world.reply(ask.id);
+      for (std::uint32_t c = 0; c < ask.n; ++c) replies[{ask.seed, c}] = world.reply(ask.id, c);
     }
   }
   RowBits bits;
-  std::map<std::uint64_t, fakes::RecordingSink::Reply> replies;
+  std::map<ReplyKey, fakes::RecordingSink::Reply> replies;
 };
 
 void ExpectAsAlone(const Oracle& oracle, const EngineWorld& world, const RowBits& bits,
                    const std::vector<Ask>& asks) {
   for (const Ask& ask : asks) {
-    const auto& alone = oracle.replies.at(ask.seed);
-    EXPECT_EQ(world.reply(ask.id).tokens, alone.tokens) << "request " << ask.id;
-    EXPECT_EQ(world.reply(ask.id).reason, alone.reason) << "request " << ask.id;
+    for (std::uint32_t c = 0; c < ask.n; ++c) {
+      const auto& alone = oracle.replies.at({ask.seed, c});
+      EXPECT_EQ(world.reply(ask.id, c).tokens, alone.tokens) << "request " << ask.id << ", " << c;
+      EXPECT_EQ(world.reply(ask.id, c).reason, alone.reason) << "request " << ask.id << ", " << c;
+    }
   }
   EXPECT_EQ(bits, oracle.bits);
   EXPECT_TRUE(world.AllReturned());
@@ -185,8 +190,8 @@ TEST_P(Bitwise, TheOracleGivesDifferentRowsForDifferentContexts) {
   std::map<std::uint64_t, std::vector<base::TokenId>> contexts;
   EXPECT_GT(oracle_.bits.size(), 200u);
   for (const auto& [place, digest] : oracle_.bits) {
-    const auto& [seed, position] = place;
-    const std::vector<base::TokenId>& all = oracle_.replies.at(seed).all_tokens;
+    const auto& [reply, position] = place;
+    const std::vector<base::TokenId>& all = oracle_.replies.at(reply).all_tokens;
     const std::vector<base::TokenId> context(all.begin(), all.begin() + position);
     const auto [kept, is_new] = contexts.insert({digest, context});
     EXPECT_EQ(kept->second, context);
@@ -265,12 +270,52 @@ TEST_P(Bitwise, NeighboursOfCancelledRequestsAreUndisturbed) {
   world.RunUntilIdle();
   for (const Ask& ask : asks_) {
     const auto reply = world.reply(ask.id);
-    const auto& alone = oracle_.replies.at(ask.seed).tokens;
+    const auto& alone = oracle_.replies.at({ask.seed, 0}).tokens;
     ASSERT_LE(reply.tokens.size(), alone.size());
     EXPECT_TRUE(std::equal(reply.tokens.begin(), reply.tokens.end(), alone.begin())) << ask.id;
     EXPECT_EQ(reply.tokens.size() == alone.size(), reply.reason != FinishReason::kCancelled);
   }
   EXPECT_TRUE(world.AllReturned());
+}
+
+// Three choices of each request: cold and hit, alone and batched, preempted or not, in small
+// chunks. The first is what the request alone would be, to the bit; greedy ones are all the same
+// and share their blocks, those that draw are not.
+TEST_P(Bitwise, SeveralChoicesAreTheSameHoweverTheyAreServedAndTheFirstIsAnOnlyOne) {
+  std::vector<Ask> asks(asks_.begin(), asks_.begin() + 9);
+  for (Ask& ask : asks) ask.n = 3;
+  const Oracle oracle(GetParam(), asks);
+  for (const Ask& ask : asks) {
+    const auto& first = oracle.replies.at({ask.seed, 0}).tokens;
+    EXPECT_EQ(first, oracle_.replies.at({ask.seed, 0}).tokens) << "request " << ask.id;
+    const bool is_greedy = ask.temperature == 0.0f;
+    for (const std::uint32_t c : {1u, 2u}) {
+      const auto& other = oracle.replies.at({ask.seed, c}).tokens;
+      if (is_greedy || first.size() > 4) EXPECT_EQ(other == first, is_greedy) << ask.id;
+    }
+  }
+  for (const auto& [place, digest] : oracle.bits) {
+    if (place.first.second == 0) EXPECT_EQ(digest, oracle_.bits.at(place));
+  }
+  const WorldConfig roomy, tight{.pool_blocks = 44}, small_steps{.budget_tokens = 12};
+  for (const WorldConfig& config : {roomy, tight, small_steps}) {
+    RowBits bits;
+    EngineWorld world(config, MakeExecutor(GetParam(), config, bits));
+    std::vector<Ask> round = asks;
+    for (int i = 0; i < 2; ++i) {
+      const std::int64_t cached_before = world.scheduler().stats().cached_tokens;
+      for (Ask& ask : round) {
+        ask.id += 100;
+        world.Submit(ask);
+      }
+      world.RunUntilIdle();
+      ExpectAsAlone(oracle, world, bits, round);
+      if (i > 0) EXPECT_GT(world.scheduler().stats().cached_tokens, cached_before);
+    }
+    const scheduler::SchedulerStats stats = world.scheduler().stats();
+    EXPECT_EQ(stats.num_preemptions > 0, config.pool_blocks == tight.pool_blocks);
+    EXPECT_GT(stats.num_adoptions, 0);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Tiny, Bitwise,

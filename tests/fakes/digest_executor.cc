@@ -80,7 +80,7 @@ void DigestExecutor::Execute(const StepPlan& plan, StepResult& result) {
   result.tokens.clear();
   for (const scheduler::SampleRequest& request : plan.samples) {
     const scheduler::LogitRow& logits = plan.rows[request.row];
-    PAGODA_CHECK(plan.work[logits.work].slot == request.slot);
+    CheckMayDraw(request, plan.work[logits.work].slot);
     PAGODA_CHECK(plan.work[logits.work].first_position + logits.offset + 1 == request.position);
     result.samples.push_back({.slot = request.slot,
                               .slot_generation = request.slot_generation,
@@ -89,6 +89,16 @@ void DigestExecutor::Execute(const StepPlan& plan, StepResult& result) {
                               .tokens = {static_cast<std::uint32_t>(result.tokens.size()), 1}});
     result.tokens.push_back(Draw(request, digests_[logits.work][logits.offset]));
   }
+}
+
+// A row serves another slot than its own only where both know the same tokens.
+void DigestExecutor::CheckMayDraw(const scheduler::SampleRequest& request,
+                                  base::SlotId owner) const {
+  if (owner == request.slot) return;
+  const std::vector<base::TokenId>& own = rows_[owner.value()].history;
+  const std::vector<base::TokenId>& other = rows_[request.slot.value()].history;
+  PAGODA_CHECK(own.size() >= request.position && other.size() >= request.position);
+  PAGODA_CHECK(std::equal(own.begin(), own.begin() + request.position, other.begin()));
 }
 
 void DigestExecutor::ApplyMemoryEffects(const StepPlan& plan) {
@@ -209,6 +219,9 @@ void DigestExecutor::Spoil(const StepPlan& plan) {
       }
     }
     row.open = false;
+  }
+  for (const scheduler::SampleRequest& request : plan.samples) {
+    rows_[request.slot.value()].open = false;
   }
 }
 

@@ -49,6 +49,7 @@ class DigestExecutor final : public engine::Executor {
   };
 
   void Execute(const scheduler::StepPlan& plan, scheduler::StepResult& result);
+  void CheckMayDraw(const scheduler::SampleRequest& request, base::SlotId owner) const;
   void ApplyMemoryEffects(const scheduler::StepPlan& plan);
   void Open(const scheduler::StepPlan& plan, const scheduler::SlotOpening& opening);
   void AppendBlocks(const scheduler::StepPlan& plan, const scheduler::WorkItem& item);

@@ -8,7 +8,7 @@ namespace pagoda::fakes {
 
 void RecordingSink::OnTokens(const engine::TokenDelivery& delivery) {
   base::MutexLock lock(mutex_);
-  Reply& reply = replies_[delivery.request];
+  Reply& reply = replies_[{delivery.request, delivery.choice}];
   PAGODA_CHECK_MSG(!reply.reason, "tokens after the end");
   PAGODA_CHECK(!delivery.tokens.empty());
   reply.tokens.insert(reply.tokens.end(), delivery.tokens.begin(), delivery.tokens.end());
@@ -16,17 +16,20 @@ void RecordingSink::OnTokens(const engine::TokenDelivery& delivery) {
   changed_.NotifyAll();
 }
 
-void RecordingSink::OnFinished(engine::Completion completion) {
+void RecordingSink::OnFinished(scheduler::FinishEvent event) {
   base::MutexLock lock(mutex_);
-  const base::RequestId id = completion.event.request.id;
-  Reply& reply = replies_[id];
-  PAGODA_CHECK_MSG(!reply.reason, "a second end");
-  reply.reason = completion.event.reason;
-  reply.text_bytes = completion.text_bytes;
-  reply.matched_stop = completion.matched_stop;
-  reply.matched_stop_token = completion.matched_stop_token;
-  reply.receipt = completion.event.receipt;
-  reply.all_tokens = std::move(completion.event.request.tokens());
+  const base::RequestId id = event.request.id;
+  for (std::uint32_t i = 0; i < event.request.num_choices(); ++i) {
+    scheduler::Choice& choice = event.request.choice(i);
+    Reply& reply = replies_[{id, i}];
+    PAGODA_CHECK_MSG(!reply.reason, "a second end");
+    reply.reason = choice.finish.value_or(event.reason);
+    reply.text_bytes = choice.stop.text_end;
+    reply.matched_stop = choice.stop.matched_stop;
+    reply.matched_stop_token = choice.stop.matched_stop_token;
+    reply.receipt = event.receipt;
+    reply.all_tokens = std::move(choice.tokens);
+  }
   finish_order_.push_back(id);
   changed_.NotifyAll();
 }
@@ -38,9 +41,9 @@ void RecordingSink::OnEngineFailed(const absl::Status& why) {
   changed_.NotifyAll();
 }
 
-RecordingSink::Reply RecordingSink::reply(base::RequestId id) const {
+RecordingSink::Reply RecordingSink::reply(base::RequestId id, std::uint32_t choice) const {
   base::MutexLock lock(mutex_);
-  const auto found = replies_.find(id);
+  const auto found = replies_.find({id, choice});
   return found == replies_.end() ? Reply{} : found->second;
 }
 
@@ -66,7 +69,7 @@ void RecordingSink::WaitForFinished(std::size_t count) {
 
 void RecordingSink::WaitForTokens(base::RequestId id, std::size_t count) {
   base::MutexLock lock(mutex_);
-  while (replies_[id].tokens.size() < count) changed_.Wait(mutex_);
+  while (replies_[{id, 0}].tokens.size() < count) changed_.Wait(mutex_);
 }
 
 }  // namespace pagoda::fakes

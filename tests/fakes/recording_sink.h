@@ -26,10 +26,10 @@ class RecordingSink final : public engine::OutputSink {
   };
 
   void OnTokens(const engine::TokenDelivery& delivery) override PAGODA_EXCLUDES(mutex_);
-  void OnFinished(engine::Completion completion) override PAGODA_EXCLUDES(mutex_);
+  void OnFinished(scheduler::FinishEvent event) override PAGODA_EXCLUDES(mutex_);
   void OnEngineFailed(const absl::Status& why) override PAGODA_EXCLUDES(mutex_);
 
-  Reply reply(base::RequestId id) const PAGODA_EXCLUDES(mutex_);
+  Reply reply(base::RequestId id, std::uint32_t choice = 0) const PAGODA_EXCLUDES(mutex_);
   std::size_t num_finished() const PAGODA_EXCLUDES(mutex_);
   std::vector<base::RequestId> finish_order() const PAGODA_EXCLUDES(mutex_);
   absl::Status engine_failure() const PAGODA_EXCLUDES(mutex_);
@@ -40,7 +40,8 @@ class RecordingSink final : public engine::OutputSink {
  private:
   mutable base::Mutex mutex_;
   base::CondVar changed_;
-  std::map<base::RequestId, Reply> replies_ PAGODA_GUARDED_BY(mutex_);
+  using ReplyKey = std::pair<base::RequestId, std::uint32_t>;  // with the choice
+  std::map<ReplyKey, Reply> replies_ PAGODA_GUARDED_BY(mutex_);
   std::vector<base::RequestId> finish_order_ PAGODA_GUARDED_BY(mutex_);
   absl::Status engine_failure_ PAGODA_GUARDED_BY(mutex_);
 };

@@ -68,10 +68,12 @@ class ScriptedEngine final : public server::EnginePort {
   }
 
   void Deliver(base::RequestId id, std::vector<base::TokenId> tokens,
-               std::uint64_t showable = engine::TokenDelivery::kNoTextLimit) {
+               std::uint64_t showable = engine::TokenDelivery::kNoTextLimit,
+               std::uint32_t choice = 0) {
     Live& live = At(id);
-    live.num_generated += static_cast<std::int32_t>(tokens.size());
-    sink_->OnTokens({.request = id, .tokens = tokens, .showable_bytes = showable});
+    if (choice == 0) live.num_generated += static_cast<std::int32_t>(tokens.size());
+    sink_->OnTokens(
+        {.request = id, .choice = choice, .tokens = tokens, .showable_bytes = showable});
   }
 
   struct End {
@@ -86,21 +88,25 @@ class ScriptedEngine final : public server::EnginePort {
   void Finish(base::RequestId id, End end) {
     Live live = std::move(At(id));
     live_.erase(id);
+    for (scheduler::Choice& choice : live.request.choices()) {
+      choice.finish = end.reason;
+      choice.stop.text_end = end.text_bytes;
+      choice.stop.matched_stop = end.matched_stop;
+      choice.stop.matched_stop_token = end.matched_stop_token;
+    }
     scheduler::Receipt receipt;
     receipt.prompt_tokens = live.request.prompt_length();
     receipt.generated_tokens = live.num_generated;
-    sink_->OnFinished({.event = {.request = std::move(live.request),
-                                 .reason = end.reason,
-                                 .was_admitted = live.num_generated > 0,
-                                 .receipt = receipt},
-                       .text_bytes = end.text_bytes,
-                       .matched_stop = end.matched_stop,
-                       .matched_stop_token = end.matched_stop_token});
+    sink_->OnFinished({.request = std::move(live.request),
+                       .reason = end.reason,
+                       .was_admitted = live.num_generated > 0,
+                       .receipt = receipt});
   }
   void FailForGood(const absl::Status& why) { sink_->OnEngineFailed(why); }
 
-  // One step of a model that counts: every live, unpaused request gets the token (position %
-  // modulus) and ends at max_tokens. Returns whether anything is live.
+  // One step of a model that counts: every live, unpaused request gets the token (position +
+  // choice) % modulus for each of its choices and ends at max_tokens. Returns whether anything is
+  // live.
   bool StepAll(std::uint32_t modulus) {
     ReadMail();
     std::vector<base::RequestId> ids;
@@ -108,8 +114,10 @@ class ScriptedEngine final : public server::EnginePort {
       if (!live.paused) ids.push_back(id);
     }
     for (base::RequestId id : ids) {
-      const auto next = static_cast<base::TokenId>(At(id).num_generated) % modulus;
-      Deliver(id, {next});
+      const auto next = static_cast<base::TokenId>(At(id).num_generated);
+      for (std::uint32_t choice = 0; choice < At(id).request.num_choices(); ++choice) {
+        Deliver(id, {(next + choice) % modulus}, engine::TokenDelivery::kNoTextLimit, choice);
+      }
       if (At(id).num_generated == At(id).request.max_tokens()) {
         Finish(id, scheduler::FinishReason::kLength);
       }

@@ -168,7 +168,7 @@ TEST(BlockPoolDeathTest, MisuseStopsTheProcess) {
   Bench bench(4);
   const BlockId block = bench.Take(kFirst, 1);
   EXPECT_DEATH(bench.pool.Release(block, kSecond, JobId(1)), "did not hold it");
-  EXPECT_DEATH(bench.Hold(block, kSecond), "has_entry");
+  EXPECT_DEATH(bench.Hold(block, kSecond), "kOwned");
   EXPECT_DEATH(
       {
         bench.pool.Release(block, kFirst, JobId(1));

@@ -154,6 +154,50 @@ TEST(NewRequest, E1RefusesWhatCanNeverFitThePoolWithBothNumbers) {
   EXPECT_EQ(request.WorstCaseBlocks(16), 39);
 }
 
+TEST(NewRequest, TheWorstCaseOfSeveralChoicesHoldsThePromptsFullBlocksOnce) {
+  RequestFields fields;
+  fields.n = 3;
+  fields.max_tokens = 9;
+  ModelLimits limits = Limits();
+  NewRequest request = Created(fields);
+  ASSERT_TRUE(request.AttachPrompt(Ascending(1, 10), limits).ok());
+  EXPECT_EQ(request.num_choices(), 3u);
+  EXPECT_EQ(request.WorstCaseBlocks(4), 2 + 3 * 3);  // floor(10 / 4), ceil(18 / 4) - 2 for each
+  limits.capacity_blocks = 11;
+  EXPECT_TRUE(Created(fields).AttachPrompt(Ascending(1, 10), limits).ok());
+  limits.capacity_blocks = 10;
+  const absl::Status status = Created(fields).AttachPrompt(Ascending(1, 10), limits);
+  EXPECT_EQ(base::ReasonOf(status), kReasonKvPoolTooSmall);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("11 KV blocks"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("3 choices"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("can give it 10"));
+  fields.max_tokens.reset();
+  NewRequest cut = Created(fields);
+  ASSERT_TRUE(cut.AttachPrompt(Ascending(1, 10), limits).ok());
+  EXPECT_EQ(cut.max_tokens(), 7);  // two blocks more for each: tokens 8 ... 15, and one unwritten
+  EXPECT_EQ(cut.WorstCaseBlocks(4), 8);
+}
+
+TEST(NewRequest, NIsBoundedByTheNamedLimitAndByTheRows) {
+  ModelLimits limits = Limits();
+  const auto refusal = [&](std::int32_t n) {
+    RequestFields fields;
+    fields.n = n;
+    return NewRequest::Create(fields, limits, 7).status();
+  };
+  limits.max_num_seqs = 8;
+  EXPECT_TRUE(refusal(1).ok());
+  EXPECT_TRUE(refusal(8).ok());
+  for (const std::int32_t n : {-1, 0, 9}) {
+    EXPECT_EQ(base::FieldOf(refusal(n)), "n") << n;
+    EXPECT_THAT(std::string(refusal(n).message()), HasSubstr(std::to_string(n) + " asked"));
+    EXPECT_THAT(std::string(refusal(n).message()), HasSubstr("max_num_seqs is 8"));
+  }
+  limits.max_num_seqs = 1'000;
+  EXPECT_TRUE(refusal(ModelLimits::kMaxChoices).ok());
+  EXPECT_EQ(base::FieldOf(refusal(ModelLimits::kMaxChoices + 1)), "n");
+}
+
 TEST(NewRequest, AbsentMaxTokensIsTheRestOfTheContextCutToThePool) {
   NewRequest request = Created();
   ASSERT_TRUE(request.AttachPrompt(Ascending(1, 10), Limits()).ok());

@@ -20,6 +20,7 @@ ModelLimits LimitsFor(const SchedulerConfig& config, std::uint32_t vocabulary_si
   limits.max_model_len = config.max_model_len;
   limits.block_size = config.block_size;
   limits.capacity_blocks = Scheduler::CapacityBlocks(config);
+  limits.max_num_seqs = config.max_num_seqs;
   return limits;
 }
 

@@ -56,6 +56,7 @@ void Simulation::MakeServer() {
   fence_delay_ = dice_.Roll(3);
   fail_one_in_ = dice_.OneIn(4) ? 5 + dice_.Roll(40) : 0;
   flush_one_in_ = dice_.OneIn(5) ? 20 + dice_.Roll(40) : 0;
+  spoil_row_one_in_ = dice_.OneIn(8) ? 20 + dice_.Roll(40) : 0;
 }
 
 void Simulation::MakeRequests() {
@@ -85,6 +86,7 @@ void Simulation::MakeRequests() {
     int reply = std::max(1, total - prompt + dice_.Roll(2));
     if (!dice_.OneIn(3)) reply = std::min(reply, 1 + dice_.Roll(24));
     if (!dice_.OneIn(9)) plan.sketch.fields.max_tokens = reply;
+    if (dice_.OneIn(3)) plan.sketch.fields.n = 1 + dice_.Roll(4);
     plan.sketch.fields.priority = dice_.OneIn(5) ? -1 : 0;
     plan.sketch.fields.temperature = dice_.OneIn(3) ? 0.5f : 1.0f;
     if (dice_.OneIn(9))
@@ -112,6 +114,7 @@ void Simulation::Arrive() {
       continue;
     }
     ++tally_.requests;
+    tally_.groups += request->num_choices() > 1;
     ++num_live_;
     scheduler_->Add(*std::move(request));
   }
@@ -147,6 +150,8 @@ void Simulation::PlanSteps() {
                  static_cast<std::size_t>(config_.max_num_batched_tokens));
     tally_.copies += static_cast<std::int64_t>(plan->copies.size());
     for (const WorkItem& item : plan->work) tally_.full_hits += item.num_without_kv > 0;
+    PAGODA_CHECK(plan->samples.size() >= plan->rows.size());
+    tally_.shared_rows += static_cast<std::int64_t>(plan->samples.size() - plan->rows.size());
     PAGODA_CHECK(executor_->Submit(*plan).ok());
     submitted_.push_back(plan);
     ++tally_.steps;
@@ -180,23 +185,45 @@ void Simulation::AwaitOldest() {
     FailOldest(oldest);
     return;
   }
-  const StepResult& step = **result;
+  StepResult step = **result;
+  if (spoil_row_one_in_ > 0 && dice_.OneIn(spoil_row_one_in_)) SpoilRows(step);
   outcomes_.assign(step.samples.size(), {});
   for (std::size_t i = 0; i < step.samples.size(); ++i) {
-    const auto id = scheduler_->RequestFor(step.samples[i]);
-    if (!id.has_value()) continue;
-    const NewRequest& request = scheduler_->request(*id);
-    const base::TokenId token = step.tokens[step.samples[i].tokens.begin];
-    outcomes_[i].num_accepted = 1;
-    const auto length = static_cast<std::int32_t>(request.tokens().size()) + 1;
-    if (requests_[id->value() - 1].stops_early && token % kStopEvery == 0) {
-      outcomes_[i].finish = FinishReason::kStop;
-    } else if (length == request.prompt_length() + request.max_tokens()) {
-      outcomes_[i].finish = FinishReason::kLength;
-    }
-    last_progress_ = tick_;
+    outcomes_[i] = Judge(step.samples[i], step.tokens[step.samples[i].tokens.begin]);
   }
   scheduler_->Complete(step, outcomes_);
+}
+
+// The logits of one row are not finite, for all who draw from it.
+void Simulation::SpoilRows(StepResult& step) {
+  if (step.samples.empty()) return;
+  const SampleResult& one =
+      step.samples[static_cast<std::size_t>(dice_.Roll(static_cast<int>(step.samples.size())))];
+  const auto id = scheduler_->RequestFor(one);
+  if (!id.has_value()) return;
+  ++tally_.non_finite;
+  const std::uint32_t position = one.position;
+  for (SampleResult& sample : step.samples) {
+    const bool shares = scheduler_->RequestFor(sample) == id && sample.position == position;
+    if (shares) sample.finite = false;
+  }
+}
+
+SampleOutcome Simulation::Judge(const SampleResult& sample, base::TokenId token) {
+  const auto id = scheduler_->RequestFor(sample);
+  if (!id.has_value()) return {};
+  last_progress_ = tick_;
+  if (!sample.finite) return {.num_accepted = 0, .finish = FinishReason::kNonFinite};
+  const NewRequest& request = scheduler_->request(*id);
+  SampleOutcome outcome;
+  outcome.num_accepted = 1;
+  const std::int32_t length = request.choice(sample.choice).num_known() + 1;
+  if (requests_[id->value() - 1].stops_early && token % kStopEvery == 0) {
+    outcome.finish = FinishReason::kStop;
+  } else if (length == request.prompt_length() + request.max_tokens()) {
+    outcome.finish = FinishReason::kLength;
+  }
+  return outcome;
 }
 
 void Simulation::MoveFences() {
@@ -224,20 +251,32 @@ void Simulation::TakeFinished() {
 
 void Simulation::CheckAnswer(const FinishEvent& event) {
   const NewRequest& request = event.request;
-  const auto prompt_length = static_cast<std::size_t>(request.prompt_length());
-  const auto all = std::span<const base::TokenId>(request.tokens());
-  const auto reply = all.subspan(prompt_length);
-  PAGODA_CHECK(event.receipt.generated_tokens == static_cast<std::int32_t>(reply.size()));
+  std::int32_t generated = 0;
+  for (std::uint32_t i = 0; i < request.num_choices(); ++i) {
+    generated += request.choice(i).num_known() - request.prompt_length();
+    PAGODA_CHECK(request.choice(i).finish.has_value());
+    tally_.choices_ended_apart += request.choice(i).finish != event.reason;
+    CheckChoice(event, i);
+  }
+  PAGODA_CHECK(event.receipt.generated_tokens == generated);
   PAGODA_CHECK(event.receipt.cached_tokens < std::max(request.prompt_length(), 1));
+  if (request.num_choices() > 1) tally_.group_preemptions += event.receipt.preemptions;
+}
+
+void Simulation::CheckChoice(const FinishEvent& event, std::uint32_t index) {
+  const NewRequest& request = event.request;
+  const auto prompt_length = static_cast<std::size_t>(request.prompt_length());
+  const auto all = std::span<const base::TokenId>(request.tokens(index));
+  const auto reply = all.subspan(prompt_length);
   if (reply.empty()) return;
-  const auto solo = oracle_->Answer(all.first(prompt_length), request.sampling(), reply.size());
+  const auto solo =
+      oracle_->Answer(all.first(prompt_length), request.sampling(), reply.size(), index);
   PAGODA_CHECK_MSG(std::ranges::equal(reply, solo), "an answer differs from the solo run");
-  const bool ended_by_itself =
-      event.reason == FinishReason::kStop || event.reason == FinishReason::kLength;
-  if (!ended_by_itself) return;
+  const FinishReason reason = *request.choice(index).finish;
+  if (reason != FinishReason::kStop && reason != FinishReason::kLength) return;
   const bool is_stop =
       requests_[request.id.value() - 1].stops_early && reply.back() % kStopEvery == 0;
-  PAGODA_CHECK(is_stop == (event.reason == FinishReason::kStop));
+  PAGODA_CHECK(is_stop == (reason == FinishReason::kStop));
   PAGODA_CHECK(is_stop || static_cast<std::int32_t>(reply.size()) == request.max_tokens());
 }
 

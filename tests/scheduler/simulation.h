@@ -32,15 +32,16 @@ struct SimulationTally {
   std::int64_t runs = 0, steps = 0, requests = 0, finished = 0, cancelled = 0, expired = 0,
                failed = 0, refused = 0, preemptions = 0, evictions = 0, adoptions = 0, copies = 0,
                full_hits = 0, key_waits = 0, cached_tokens = 0, failures = 0, flushes = 0,
-               pauses = 0;
+               pauses = 0, groups = 0, shared_rows = 0, group_preemptions = 0,
+               choices_ended_apart = 0, non_finite = 0;
   void Add(const SimulationTally& other);
 };
 
 // One random small server life, made by `seed` alone: pool, bounds, arrivals, cancels, pauses,
 // failing steps, flushes, late fences. The real scheduler with the digest model; every invariant is
-// derived again after every step; every answer must be a prefix of the solo answer (the whole of it
-// when the request ended by itself). Faults abort by CHECK, with the seed printed before by the
-// test.
+// derived again after every step; every choice's answer must be a prefix of the solo answer (the
+// whole of it when the request ended by itself). Faults abort by CHECK, with the seed printed
+// before by the test.
 class Simulation {
  public:
   explicit Simulation(std::uint64_t seed);
@@ -65,6 +66,9 @@ class Simulation {
   void MoveFences();
   void TakeFinished();
   void CheckAnswer(const FinishEvent& event);
+  void CheckChoice(const FinishEvent& event, std::uint32_t index);
+  SampleOutcome Judge(const SampleResult& sample, base::TokenId token);
+  void SpoilRows(StepResult& step);
   void CheckIdle();
   bool ShouldAwait() const;
 
@@ -81,6 +85,7 @@ class Simulation {
   int fence_delay_ = 0;
   int fail_one_in_ = 0;  // 0: never
   int flush_one_in_ = 0;
+  int spoil_row_one_in_ = 0;
   int last_progress_ = 0;
   std::deque<const StepPlan*> submitted_;
   std::deque<std::pair<base::JobId, int>> fences_;

@@ -35,11 +35,14 @@ TEST(SchedulerSimulation, EveryAnswerEqualsTheSoloRunAndEveryInvariantHolds) {
   std::printf(
       "runs %ld, steps %ld, requests %ld (finished %ld, cancelled %ld, expired %ld, failed %ld, "
       "refused %ld)\n preemptions %ld, evictions %ld, adoptions %ld, copies %ld, full hits %ld, "
-      "cached tokens %ld, failed steps %ld, flushes %ld, pauses %ld\n",
+      "cached tokens %ld, failed steps %ld, flushes %ld, pauses %ld\n requests with several "
+      "choices "
+      "%ld, rows shared %ld, preempted %ld, choices ended apart %ld, rows not finite %ld\n",
       tally.runs, tally.steps, tally.requests, tally.finished, tally.cancelled, tally.expired,
       tally.failed, tally.refused, tally.preemptions, tally.evictions, tally.adoptions,
       tally.copies, tally.full_hits, tally.cached_tokens, tally.failures, tally.flushes,
-      tally.pauses);
+      tally.pauses, tally.groups, tally.shared_rows, tally.group_preemptions,
+      tally.choices_ended_apart, tally.non_finite);
   if (num_runs < 1'000) return;  // a replay need not meet everything
   EXPECT_GT(tally.preemptions, 100);
   EXPECT_GT(tally.evictions, 100);
@@ -51,6 +54,11 @@ TEST(SchedulerSimulation, EveryAnswerEqualsTheSoloRunAndEveryInvariantHolds) {
   EXPECT_GT(tally.expired, 0);
   EXPECT_GT(tally.cancelled, 0);
   EXPECT_GT(tally.flushes, 10);
+  EXPECT_GT(tally.groups, 1'000);
+  EXPECT_GT(tally.shared_rows, 1'000);
+  EXPECT_GT(tally.group_preemptions, 100);
+  EXPECT_GT(tally.choices_ended_apart, 100);
+  EXPECT_GT(tally.non_finite, 10);
 }
 
 }  // namespace

@@ -18,7 +18,12 @@ constexpr int kNumMoves = 9;
 // may tell the same story.
 class Story {
  public:
-  Story() : world_(MakeConfig()) {}
+  // With choices, the second and the third request ask for two.
+  explicit Story(bool with_choices = false)
+      : world_(MakeConfig()),
+        second_(with_choices ? "add b prompt=3 max=3 n=2\n" : "add b prompt=4 max=3\n"),
+        third_(with_choices ? "add c prompt=2 from=9 max=3 n=2\n"
+                            : "add c prompt=2 from=9 max=6\n") {}
 
   static SchedulerConfig MakeConfig() {
     SchedulerConfig config = SmallConfig(5, 2, 2);
@@ -31,9 +36,9 @@ class Story {
       case 0:
         return AddOnce("a", "add a prompt=3 max=4\n");
       case 1:
-        return AddOnce("b", "add b prompt=4 max=3\n");
+        return AddOnce("b", second_);
       case 2:
-        return AddOnce("c", "add c prompt=2 from=9 max=6\n");
+        return AddOnce("c", third_);
       case 3:
         return Step();
       case 4:
@@ -92,21 +97,47 @@ class Story {
   }
 
   World world_;
+  const char* const second_;
+  const char* const third_;
   std::vector<std::string> added_;
   int in_flight_ = 0;
   bool paused_ = false;
 };
 
-TEST(SmallWorld, EveryOrderOfFiveMovesAfterTheAddsEndsWithTheRightAnswersAndNoBlockLost) {
-  constexpr int kLength = 5;
+// Calls for each list of `length` moves.
+template <typename Tell>
+void TellAll(int length, Tell tell) {
   int num_stories = 1;
-  for (int i = 0; i < kLength; ++i) num_stories *= kNumMoves;
+  for (int i = 0; i < length; ++i) num_stories *= kNumMoves;
+  std::vector<int> moves(static_cast<std::size_t>(length));
   for (int code = 0; code < num_stories; ++code) {
+    int rest = code;
+    for (int& move : moves) {
+      move = rest % kNumMoves;
+      rest /= kNumMoves;
+    }
+    tell(moves);
+  }
+}
+
+TEST(SmallWorld, EveryOrderOfFourMovesOfRequestsWithTwoChoicesEndsWithTheRightAnswers) {
+  TellAll(4, [](const std::vector<int>& moves) {
+    for (const std::vector<int>& opening : {std::vector<int>{1, 3}, std::vector<int>{0, 1, 3}}) {
+      Story story(/*with_choices=*/true);
+      for (const int move : opening) story.Move(move);
+      for (const int move : moves) story.Move(move);
+      story.Finish();
+    }
+  });
+}
+
+TEST(SmallWorld, EveryOrderOfFiveMovesAfterTheAddsEndsWithTheRightAnswersAndNoBlockLost) {
+  TellAll(5, [](const std::vector<int>& moves) {
     Story story;
     for (const int move : {0, 1, 3}) story.Move(move);
-    for (int i = 0, rest = code; i < kLength; ++i, rest /= kNumMoves) story.Move(rest % kNumMoves);
+    for (const int move : moves) story.Move(move);
     story.Finish();
-  }
+  });
 }
 
 }  // namespace

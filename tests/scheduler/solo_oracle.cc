@@ -9,7 +9,8 @@ namespace {
 constexpr base::SlotId kSlot{0};
 constexpr base::KvGroupId kGroup{0};
 
-void AddWork(StepPlan& plan, std::uint32_t first, std::span<const base::TokenId> tokens) {
+void AddWork(StepPlan& plan, std::uint32_t first, std::span<const base::TokenId> tokens,
+             std::uint32_t choice) {
   WorkItem item;
   item.slot = kSlot;
   item.first_position = first;
@@ -20,7 +21,7 @@ void AddWork(StepPlan& plan, std::uint32_t first, std::span<const base::TokenId>
   const auto count = static_cast<std::uint32_t>(tokens.size());
   plan.rows.push_back({0, count - 1});
   plan.samples.push_back(
-      {.row = 0, .slot = kSlot, .slot_generation = 1, .position = first + count});
+      {.row = 0, .slot = kSlot, .slot_generation = 1, .choice = choice, .position = first + count});
 }
 
 }  // namespace
@@ -36,7 +37,7 @@ SoloOracle::SoloOracle(std::int32_t block_size, std::int32_t max_length,
 
 std::vector<base::TokenId> SoloOracle::Answer(std::span<const base::TokenId> prompt,
                                               const base::SamplingParams& sampling,
-                                              std::size_t num_tokens) {
+                                              std::size_t num_tokens, std::uint32_t choice) {
   StepPlan first;
   first.closed.push_back(kSlot);
   SlotOpening opening;
@@ -53,12 +54,12 @@ std::vector<base::TokenId> SoloOracle::Answer(std::span<const base::TokenId> pro
     first.zeros.push_back({kGroup, block});
     first.block_appends.push_back({kGroup, block, -1});
   }
-  AddWork(first, 0, prompt);
+  AddWork(first, 0, prompt, choice);
   std::vector<base::TokenId> answer = {Step(first)};
   while (answer.size() < num_tokens) {
     StepPlan plan;
     const auto position = static_cast<std::uint32_t>(prompt.size() + answer.size() - 1);
-    AddWork(plan, position, std::span(answer).last(1));
+    AddWork(plan, position, std::span(answer).last(1), choice);
     answer.push_back(Step(plan));
   }
   return answer;

@@ -10,13 +10,15 @@
 namespace pagoda::scheduler::testing {
 
 // What a request must be answered: the digest model run on it alone, whole prompt at once, then
-// token by token, by plans written here by hand. Shares nothing with the scheduler.
+// token by token, by plans written here by hand. Every choice is a run of its own. Shares nothing
+// with the scheduler.
 class SoloOracle {
  public:
   SoloOracle(std::int32_t block_size, std::int32_t max_length, base::TokenId vocabulary_size);
 
   std::vector<base::TokenId> Answer(std::span<const base::TokenId> prompt,
-                                    const base::SamplingParams& sampling, std::size_t num_tokens);
+                                    const base::SamplingParams& sampling, std::size_t num_tokens,
+                                    std::uint32_t choice = 0);
 
  private:
   base::TokenId Step(const StepPlan& plan);

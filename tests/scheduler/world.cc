@@ -96,6 +96,7 @@ void World::Add(const Words& words) {
   if (options.contains("deadline")) {
     sketch.fields.deadline = base::Instant::FromNanos(number("deadline"));
   }
+  if (options.contains("n")) sketch.fields.n = number("n");
   if (options.contains("salt")) sketch.salt = options["salt"];
   sketch.id = names_.size() + 1;
   auto request = MakeRequest(sketch, limits_, config_, scheduler_->epoch());
@@ -112,24 +113,29 @@ bool World::Step(bool aloud) {
   if (plan == nullptr) return false;
   ++num_steps_;
   for (const SlotOpening& opening : plan->opened) slots_.erase(opening.slot.value());
-  // A row's owner is told by its tokens: its history is one of the live requests'.
   for (const SlotOpening& opening : plan->opened) {
-    const auto history =
-        std::span(plan->tokens).subspan(opening.history.begin, opening.history.count);
-    for (std::size_t i = 0; i < names_.size(); ++i) {
-      if (ended_.contains(names_[i])) continue;
-      const auto& tokens = scheduler_->request(base::RequestId(i + 1)).tokens();
-      const bool is_taken =
-          std::ranges::any_of(slots_, [&](const auto& slot) { return slot.second == names_[i]; });
-      if (is_taken || !std::ranges::equal(tokens, history)) continue;
-      slots_[opening.slot.value()] = names_[i];
-      break;
-    }
+    slots_[opening.slot.value()] =
+        OwnerOf(std::span(plan->tokens).subspan(opening.history.begin, opening.history.count));
   }
   if (aloud) SayPlan(*plan);
   PAGODA_CHECK(executor_.Submit(*plan).ok());
   submitted_.push_back(plan);
   return true;
+}
+
+// A row's owner is told by its tokens: its history is that of a live request's choice.
+std::string World::OwnerOf(std::span<const base::TokenId> history) const {
+  for (std::size_t i = 0; i < names_.size(); ++i) {
+    if (ended_.contains(names_[i])) continue;
+    const NewRequest& request = scheduler_->request(base::RequestId(i + 1));
+    for (std::uint32_t c = 0; c < request.num_choices(); ++c) {
+      const std::string name = c == 0 ? names_[i] : names_[i] + "." + std::to_string(c);
+      const bool is_taken =
+          std::ranges::any_of(slots_, [&](const auto& slot) { return slot.second == name; });
+      if (!is_taken && std::ranges::equal(request.tokens(c), history)) return name;
+    }
+  }
+  return "nobody";
 }
 
 void World::SayPlan(const StepPlan& plan) {
@@ -149,9 +155,13 @@ void World::SayPlan(const StepPlan& plan) {
     for (std::uint32_t b = 0; b < item.appended_blocks.count; ++b) {
       out << " " << plan.block_appends[item.appended_blocks.begin + b].block.value();
     }
-    const bool samples =
-        std::ranges::any_of(plan.rows, [&](const LogitRow& row) { return row.work == w; });
-    out << (samples ? ", sample\n" : "\n");
+    std::size_t num_samples = 0;
+    for (const SampleRequest& sample : plan.samples) {
+      num_samples += plan.rows[sample.row].work == w;
+    }
+    if (num_samples > 0) out << ", sample";
+    if (num_samples > 1) out << " x " << num_samples;
+    out << "\n";
   }
   said_ += out.str();
 }
@@ -166,7 +176,7 @@ void World::Complete() {
     if (!id.has_value()) continue;
     const NewRequest& request = scheduler_->request(*id);
     outcomes[i].num_accepted = 1;
-    const auto length = static_cast<std::int32_t>(request.tokens().size()) + 1;
+    const std::int32_t length = request.choice(result.samples[i].choice).num_known() + 1;
     if (length == request.prompt_length() + request.max_tokens()) {
       outcomes[i].finish = FinishReason::kLength;
     }
@@ -207,19 +217,20 @@ void World::TakeFinished() {
     const std::string& name = names_[event.request.id.value() - 1];
     said_ += name + ": ended " + NameOf(event.reason) + "\n";
     const auto prompt = static_cast<std::size_t>(event.request.prompt_length());
-    const auto all = std::span<const base::TokenId>(event.request.tokens());
-    if (all.size() > prompt) {
+    for (std::uint32_t c = 0; c < event.request.num_choices(); ++c) {
+      const auto all = std::span<const base::TokenId>(event.request.tokens(c));
+      if (all.size() == prompt) continue;
       const auto solo =
-          oracle_.Answer(all.first(prompt), event.request.sampling(), all.size() - prompt);
+          oracle_.Answer(all.first(prompt), event.request.sampling(), all.size() - prompt, c);
       PAGODA_CHECK_MSG(std::ranges::equal(all.subspan(prompt), solo), "differs from the solo run");
     }
     ended_.emplace(name, std::move(event));
   }
 }
 
-std::span<const base::TokenId> World::answer(const std::string& name) const {
+std::span<const base::TokenId> World::answer(const std::string& name, std::uint32_t choice) const {
   const NewRequest& request = ended_.at(name).request;
-  return std::span<const base::TokenId>(request.tokens())
+  return std::span<const base::TokenId>(request.tokens(choice))
       .subspan(static_cast<std::size_t>(request.prompt_length()));
 }
 

@@ -15,8 +15,9 @@ namespace pagoda::scheduler::testing {
 
 // A scheduler and the digest model, driven by a script and answering in text, for tests that read
 // as stories. One command a line:
-//   add NAME prompt=N [from=T] max=N [salt=S] [priority=P] [deadline=T]    prompt: N ascending
-//   tokens from T (default 1) step                    plan and submit; says the plan, or "nothing"
+//   add NAME prompt=N [from=T] max=N [salt=S] [priority=P] [deadline=T] [n=N]    prompt: N
+//   ascending tokens from T (default 1)
+//   step                    plan and submit; says the plan, or "nothing"
 //   done                    the oldest step is complete and fenced; says who ended
 //   complete, fence         the two halves of done
 //   fail                    the oldest step failed, and is fenced
@@ -33,7 +34,7 @@ class World {
 
   const Scheduler& scheduler() const { return *scheduler_; }
   const FinishEvent& ended(const std::string& name) const { return ended_.at(name); }
-  std::span<const base::TokenId> answer(const std::string& name) const;
+  std::span<const base::TokenId> answer(const std::string& name, std::uint32_t choice = 0) const;
   int num_steps() const { return num_steps_; }
 
  private:
@@ -45,6 +46,7 @@ class World {
   void Fence();
   void Fail();
   void RunToTheEnd();
+  std::string OwnerOf(std::span<const base::TokenId> history) const;
   void SayPlan(const StepPlan& plan);
   void TakeFinished();
   base::RequestId IdOf(const std::string& name) const;
@@ -54,8 +56,8 @@ class World {
   std::unique_ptr<Scheduler> scheduler_;
   fakes::DigestExecutor executor_;
   SoloOracle oracle_;
-  std::vector<std::string> names_;  // by id - 1
-  std::map<std::uint32_t, std::string> slots_;
+  std::vector<std::string> names_;              // by id - 1
+  std::map<std::uint32_t, std::string> slots_;  // "a" and, of further choices, "a.1"
   std::map<std::string, FinishEvent> ended_;
   std::deque<const StepPlan*> submitted_;
   base::JobId completed_;

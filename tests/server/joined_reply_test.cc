@@ -53,7 +53,7 @@ TEST(JoinedReply, ConcurrentRepliesAreWholeThroughPausesAndResumes) {
         ASSERT_TRUE(stream.ok());
         const ReplyPart& whole = reply.Wait(**stream);
         EXPECT_TRUE(whole.end->status.ok());
-        EXPECT_EQ(whole.text, ExpectedText(length));
+        EXPECT_EQ(whole.choices[0].text, ExpectedText(length));
         EXPECT_EQ(whole.end->receipt.generated_tokens, length);
       }
     });

@@ -41,7 +41,7 @@ TEST(Pipeline, ARequestReachesTheEngineWholeAndItsReplyTheDoor) {
   world.RunText();
   JoinedReply joined;
   ASSERT_TRUE(joined.TakeAll(*stream));
-  EXPECT_EQ(joined.joined().text, "ef");
+  EXPECT_EQ(joined.joined().choices[0].text, "ef");
   EXPECT_EQ(joined.joined().end->seed, 99u);
   EXPECT_EQ(joined.joined().end->max_tokens, 5);
   EXPECT_EQ(joined.joined().end->receipt.prompt_tokens, 4);
@@ -67,8 +67,8 @@ TEST(Pipeline, ControlTokensAreShownWhenTheyAreNotSkipped) {
     JoinedReply joined;
     ASSERT_TRUE(joined.TakeAll(*stream));
     // A token that ends the reply adds no text either way.
-    EXPECT_EQ(joined.joined().text, skip ? "ad" : "a<s>d");
-    EXPECT_EQ(joined.joined().tokens.size(), 4u);
+    EXPECT_EQ(joined.joined().choices[0].text, skip ? "ad" : "a<s>d");
+    EXPECT_EQ(joined.joined().choices[0].tokens.size(), 4u);
   }
 }
 

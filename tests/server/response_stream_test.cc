@@ -32,8 +32,8 @@ TEST(ResponseStream, EverythingReadyBecomesOnePart) {
   world.RunText();
   ReplyPart part;
   EXPECT_EQ(stream->Take(part), Taken::kPart);
-  EXPECT_EQ(part.text, "bcd");
-  EXPECT_EQ(part.tokens, (Tokens{1, 2, 3}));
+  EXPECT_EQ(part.choices[0].text, "bcd");
+  EXPECT_EQ(part.choices[0].tokens, (Tokens{1, 2, 3}));
   EXPECT_EQ(stream->Take(part), Taken::kNothing);
   world.engine.Finish(stream->identity().id, FinishReason::kLength);
   world.RunText();
@@ -59,7 +59,7 @@ TEST(ResponseStream, AListenerIsToldOnceAndOnlyAfterATakeThatGaveNothing) {
   world.RunText();
   EXPECT_EQ(reader.num_notices, 1);
   EXPECT_EQ(stream->Take(part), Taken::kLast);
-  EXPECT_EQ(part.tokens, (Tokens{2, 3}));
+  EXPECT_EQ(part.choices[0].tokens, (Tokens{2, 3}));
 }
 
 TEST(ResponseStream, TokensAreShownAtOnceAndTextOnlyAsFarAsItMayBe) {
@@ -71,12 +71,12 @@ TEST(ResponseStream, TokensAreShownAtOnceAndTextOnlyAsFarAsItMayBe) {
   world.engine.Deliver(id, {1, 2}, /*showable=*/1);
   world.RunText();
   EXPECT_EQ(stream->Take(part), Taken::kPart);
-  EXPECT_EQ(part.text, "b");
-  EXPECT_EQ(part.tokens, (Tokens{1, 2}));
+  EXPECT_EQ(part.choices[0].text, "b");
+  EXPECT_EQ(part.choices[0].tokens, (Tokens{1, 2}));
   world.engine.Deliver(id, {3}, /*showable=*/3);
   world.RunText();
   EXPECT_EQ(stream->Take(part), Taken::kPart);
-  EXPECT_EQ(part.text, "cd");
+  EXPECT_EQ(part.choices[0].text, "cd");
   world.engine.Finish(id, FinishReason::kLength);
   world.RunText();
   stream->Take(part);
@@ -92,9 +92,9 @@ TEST(ResponseStream, AMatchedStopStringIsCutOffTheTextAndItsTokensStay) {
   world.engine.Finish(id, {.reason = FinishReason::kStop, .text_bytes = 1, .matched_stop = 0});
   world.RunText();
   EXPECT_EQ(stream->Take(part), Taken::kLast);
-  EXPECT_EQ(part.text, "a");
-  EXPECT_EQ(part.tokens, (Tokens{0, 1, 2}));
-  EXPECT_EQ(part.end->matched_stop, 0u);
+  EXPECT_EQ(part.choices[0].text, "a");
+  EXPECT_EQ(part.choices[0].tokens, (Tokens{0, 1, 2}));
+  EXPECT_EQ(part.end->choices[0].matched_stop, 0u);
 }
 
 TEST(ResponseStream, AStopTokenAddsNoText) {
@@ -108,12 +108,12 @@ TEST(ResponseStream, AStopTokenAddsNoText) {
   world.engine.Deliver(id, {1, 5});
   world.RunText();  // before the end is known
   EXPECT_EQ(stream->Take(part), Taken::kPart);
-  EXPECT_EQ(part.text, "b");
+  EXPECT_EQ(part.choices[0].text, "b");
   world.engine.Finish(id, {.reason = FinishReason::kStop, .matched_stop_token = 5});
   world.RunText();
   EXPECT_EQ(stream->Take(part), Taken::kLast);
-  EXPECT_EQ(part.text, "");
-  EXPECT_EQ(part.end->matched_stop_token, 5u);
+  EXPECT_EQ(part.choices[0].text, "");
+  EXPECT_EQ(part.end->choices[0].matched_stop_token, 5u);
 }
 
 TEST(ResponseStream, AFullBufferPausesTheRequestAndADrainedOneResumesIt) {
@@ -129,7 +129,7 @@ TEST(ResponseStream, AFullBufferPausesTheRequestAndADrainedOneResumesIt) {
   world.RunText();
   ReplyPart part;
   EXPECT_EQ(stream->Take(part), Taken::kPart);
-  EXPECT_EQ(part.tokens.size(), 5u);
+  EXPECT_EQ(part.choices[0].tokens.size(), 5u);
   EXPECT_THAT(world.engine.pauses(), ElementsAre(true, true, false));
   world.engine.ReadMail();
   EXPECT_FALSE(world.engine.paused(id));
@@ -157,7 +157,7 @@ TEST(ResponseStream, AReaderThatLeavesTheBufferFullIsEndedAfterTheGraceAndNotBef
   world.RunText();
   ReplyPart part;
   EXPECT_EQ(stream->Take(part), Taken::kLast);
-  EXPECT_EQ(part.tokens.size(), 4u);
+  EXPECT_EQ(part.choices[0].tokens.size(), 4u);
   EXPECT_EQ(part.end->status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(base::ReasonOf(part.end->status), reason::kSlowConsumer);
 }
@@ -195,7 +195,7 @@ TEST(ResponseStream, ACancelDropsWhatWasNotReadAndEndsOnce) {
   EXPECT_TRUE(stream->closed());  // without waiting for the door
   ReplyPart part;
   EXPECT_EQ(stream->Take(part), Taken::kLast);
-  EXPECT_TRUE(part.tokens.empty());
+  EXPECT_TRUE(part.choices[0].tokens.empty());
   EXPECT_EQ(part.end->status.code(), absl::StatusCode::kCancelled);
 }
 
@@ -246,10 +246,39 @@ TEST(ResponseStream, BadBytesBecomeReplacementCharactersAndTheReplyGoesOn) {
   JoinedReply joined, joined_other;
   ASSERT_TRUE(joined.TakeAll(*stream));
   EXPECT_TRUE(joined.joined().end->status.ok());
-  EXPECT_EQ(joined.joined().text, "ok \uFFFD\uFFFDa\uFFFDb\uFFFD\uFFFD\uFFFD\uFFFD\uFFFD");
-  EXPECT_EQ(joined.joined().tokens.size(), 8u);
+  EXPECT_EQ(joined.joined().choices[0].text,
+            "ok \uFFFD\uFFFDa\uFFFDb\uFFFD\uFFFD\uFFFD\uFFFD\uFFFD");
+  EXPECT_EQ(joined.joined().choices[0].tokens.size(), 8u);
   ASSERT_TRUE(joined_other.TakeAll(*other));
-  EXPECT_EQ(joined_other.joined().text, "aaaaaaaa");
+  EXPECT_EQ(joined_other.joined().choices[0].text, "aaaaaaaa");
+}
+
+TEST(ResponseStream, ChoicesHaveTextsOfTheirOwnAndStopsOfTheirOwn) {
+  World world;
+  FakeReader reader;
+  CallInput input = World::Ids({0});
+  input.fields.n = 3;
+  const auto stream = world.MustStart(std::move(input), reader);
+  const base::RequestId id = stream->identity().id;
+  world.engine.Deliver(id, {1, 2}, engine::TokenDelivery::kNoTextLimit, 0);
+  world.engine.Deliver(id, {2, 3}, /*showable=*/1, 2);
+  world.RunText();
+  ReplyPart part;
+  EXPECT_EQ(stream->Take(part), Taken::kPart);
+  ASSERT_EQ(part.choices.size(), 3u);
+  EXPECT_EQ(part.choices[0].text, "bc");
+  EXPECT_FALSE(part.choices[1].has_content());
+  EXPECT_EQ(part.choices[2].text, "c");
+  EXPECT_EQ(part.choices[2].tokens, (Tokens{2, 3}));
+  EXPECT_EQ(stream->num_unread_tokens(), 0u);
+  world.engine.Deliver(id, {1}, engine::TokenDelivery::kNoTextLimit, 1);
+  world.engine.Finish(id, FinishReason::kLength);
+  world.RunText();
+  EXPECT_EQ(stream->Take(part), Taken::kLast);
+  EXPECT_EQ(part.choices[1].text, "b");
+  EXPECT_EQ(part.choices[2].text, "d");
+  ASSERT_EQ(part.end->choices.size(), 3u);
+  EXPECT_EQ(part.end->choices[2].reason, FinishReason::kLength);
 }
 
 // Row A3: a character cut by the end, whatever ended it.
@@ -264,11 +293,11 @@ TEST(ResponseStream, ACharacterCutByTheEndBecomesOneReplacementCharacterWhatever
     world.RunText();
     ReplyPart part;
     EXPECT_EQ(stream->Take(part), Taken::kPart);
-    EXPECT_EQ(part.text, "");
+    EXPECT_EQ(part.choices[0].text, "");
     world.engine.Finish(stream->identity().id, why);
     world.RunText();
     EXPECT_EQ(stream->Take(part), Taken::kLast);
-    EXPECT_EQ(part.text, "\uFFFD");
+    EXPECT_EQ(part.choices[0].text, "\uFFFD");
     EXPECT_EQ(part.end->reason, why);
   }
 }
@@ -294,9 +323,9 @@ TEST(ResponseStream, JoiningAnySliceOfTheStreamGivesTheSameReply) {
     world.engine.Finish(stream->identity().id, FinishReason::kLength);
     world.RunText();
     ASSERT_TRUE(joined.TakeAll(*stream));
-    if (expected.empty()) expected = joined.joined().text;
-    EXPECT_EQ(joined.joined().text, expected);
-    EXPECT_EQ(joined.joined().tokens, script);
+    if (expected.empty()) expected = joined.joined().choices[0].text;
+    EXPECT_EQ(joined.joined().choices[0].text, expected);
+    EXPECT_EQ(joined.joined().choices[0].tokens, script);
   }
   EXPECT_EQ(expected, "\u20ACa\U0001F427b\uFFFDa\uFFFD");
 }

@@ -3,6 +3,7 @@
 #include <grpcpp/channel.h>
 #include <grpcpp/create_channel.h>
 
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -56,6 +57,7 @@ struct WholeReply {
   ::grpc::Status status;
   std::string text;
   std::vector<std::uint32_t> tokens;
+  std::map<std::uint32_t, std::string> text_of;  // by choice
   v1::Finish finish;
   int num_finishes = 0;
 };
@@ -66,6 +68,7 @@ inline WholeReply ReadAll(::grpc::ClientReader<v1::GenerateResponse>& reader) {
   while (reader.Read(&response)) {
     for (const v1::ChoiceDelta& delta : response.deltas()) {
       whole.text += delta.text();
+      whole.text_of[delta.index()] += delta.text();
       whole.tokens.insert(whole.tokens.end(), delta.token_ids().begin(), delta.token_ids().end());
     }
     if (response.has_finish()) {

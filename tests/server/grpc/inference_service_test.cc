@@ -44,7 +44,12 @@ TEST(InferenceService, BadFieldsUnknownModelsAndWhatIsNotBuiltHaveTheirCodes) {
   request.set_model("nobody");
   EXPECT_EQ(Generate(*door.stub, request).status.error_code(), StatusCode::NOT_FOUND);
   request = TextRequest("a", 3);
-  request.mutable_sampling()->set_n(3);
+  request.mutable_sampling()->set_n(65);
+  reply = Generate(*door.stub, request);
+  EXPECT_EQ(reply.status.error_code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(FieldIn(reply.status), "sampling.n");
+  request = TextRequest("a", 3);
+  request.mutable_options()->set_adapter("x");
   reply = Generate(*door.stub, request);
   EXPECT_EQ(reply.status.error_code(), StatusCode::UNIMPLEMENTED);
   EXPECT_EQ(ReasonIn(reply.status), "FEATURE_NOT_BUILT");
@@ -52,6 +57,23 @@ TEST(InferenceService, BadFieldsUnknownModelsAndWhatIsNotBuiltHaveTheirCodes) {
   EXPECT_EQ(FieldIn(reply.status), "text");
   reply = Generate(*door.stub, TextRequest("a", 64));
   EXPECT_EQ(FieldIn(reply.status), "stop.max_tokens");
+}
+
+TEST(InferenceService, EveryChoiceComesUnderItsIndexAndEndsInTheOneFinish) {
+  DoorWorld door;
+  v1::GenerateRequest request = TextRequest("a", 3);
+  request.mutable_sampling()->set_n(3);
+  const WholeReply reply = Generate(*door.stub, request);
+  EXPECT_TRUE(reply.status.ok());
+  EXPECT_EQ(reply.num_finishes, 1);
+  ASSERT_EQ(reply.text_of.size(), 3u);
+  EXPECT_NE(reply.text_of.at(0), reply.text_of.at(1));
+  EXPECT_NE(reply.text_of.at(1), reply.text_of.at(2));
+  ASSERT_EQ(reply.finish.choices_size(), 3);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(reply.finish.choices(i).index(), static_cast<std::uint32_t>(i));
+    EXPECT_EQ(reply.finish.choices(i).reason(), v1::FINISH_REASON_LENGTH);
+  }
 }
 
 TEST(InferenceService, ARefusalThatHelpsToRetryCarriesThePushback) {

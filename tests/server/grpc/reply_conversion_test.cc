@@ -10,11 +10,10 @@ namespace {
 
 TEST(ReplyConversion, AnOkEndCarriesReasonsReceiptAndWhatWasUsed) {
   ReplyPart part;
-  part.text = "hi";
-  part.tokens = {4, 5};
+  part.choices[0].text = "hi";
+  part.choices[0].tokens = {4, 5};
   part.end = ReplyEnd{};
-  part.end->reason = scheduler::FinishReason::kLength;
-  part.end->matched_stop = 0;
+  part.end->choices.push_back({.reason = scheduler::FinishReason::kLength, .matched_stop = 0});
   part.end->seed = 7;
   part.end->max_tokens = 9;
   part.end->receipt.block_steps = 123;
@@ -33,9 +32,30 @@ TEST(ReplyConversion, AnOkEndCarriesReasonsReceiptAndWhatWasUsed) {
   EXPECT_EQ(finish.receipt().numerics_id(), "cpu-1");
 }
 
+TEST(ReplyConversion, EachChoiceHasItsIndexInDeltasAndInTheEnd) {
+  ReplyPart part;
+  part.choices.resize(3);
+  part.choices[0].text = "a";
+  part.choices[2].tokens = {9};
+  part.end = ReplyEnd{};
+  part.end->choices.resize(3);
+  part.end->choices[1].reason = scheduler::FinishReason::kLength;
+  v1::GenerateResponse response;
+  ToGenerateResponse(part, "id", "cpu-1", response);
+  ASSERT_EQ(response.deltas_size(), 2);  // nothing is new of choice 1
+  EXPECT_EQ(response.deltas(0).index(), 0u);
+  EXPECT_EQ(response.deltas(1).index(), 2u);
+  EXPECT_EQ(response.deltas(1).token_ids(0), 9u);
+  ASSERT_EQ(response.finish().choices_size(), 3);
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(response.finish().choices(i).index(), static_cast<std::uint32_t>(i));
+  EXPECT_EQ(response.finish().choices(0).reason(), v1::FINISH_REASON_STOP);
+  EXPECT_EQ(response.finish().choices(1).reason(), v1::FINISH_REASON_LENGTH);
+}
+
 TEST(ReplyConversion, AnErrorsEndLeavesTheMessageWithoutFinish) {
   ReplyPart part;
-  part.text = "hi";
+  part.choices[0].text = "hi";
   part.end = ReplyEnd{};
   part.end->status = absl::InternalError("x");
   v1::GenerateResponse response;

@@ -39,7 +39,6 @@ TEST(RequestConversion, WhatIsNotBuiltIsRefusedByName) {
     return std::string(status.message()).substr(0, status.message().find(':'));
   };
   using Request = v1::GenerateRequest;
-  EXPECT_EQ(refused([](Request& r) { r.mutable_sampling()->set_n(2); }), "sampling.n");
   EXPECT_EQ(refused([](Request& r) { r.mutable_sampling()->mutable_allowed_token_ids(); }),
             "sampling.allowed_token_ids");
   EXPECT_EQ(refused([](Request& r) { r.mutable_sampling()->add_bad_words("x"); }),
