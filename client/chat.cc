@@ -40,9 +40,10 @@ class Conversation {
     const grpc::Status status =
         ReadReply(context, *stream, console_, [this](std::string_view text) { Show(text); }, reply);
     EndLine();
-    const bool was_cut = status.error_code() == grpc::StatusCode::CANCELLED && !reply.text.empty();
+    const bool was_cut =
+        status.error_code() == grpc::StatusCode::CANCELLED && !reply.text().empty();
     if (status.ok() || was_cut) {
-      history_.push_back(Message("assistant", reply.text));
+      history_.push_back(Message("assistant", reply.text()));
     } else {
       history_.pop_back();
     }

@@ -6,6 +6,18 @@
 #include "pagoda/v1/inference.grpc.pb.h"
 
 namespace pagoda::client {
+namespace {
+
+void ShowChoices(const Reply& reply, Console& console) {
+  for (std::uint32_t i = 0; i < reply.choices.size(); ++i) {
+    const std::string& text = reply.choices[i].text;
+    console.out << "--- choice " << i << " (" << ReasonOf(reply, i) << ")\n" << text;
+    if (!text.ends_with('\n')) console.out << '\n';
+  }
+  console.out << std::flush;
+}
+
+}  // namespace
 
 int RunGenerate(const Options& options, Console& console) {
   std::string prompt = options.prompt.value_or("");
@@ -22,13 +34,16 @@ int RunGenerate(const Options& options, Console& console) {
   const auto stream = stub->Generate(&context, MakeGenerateRequest(options, prompt));
   Reply reply;
   bool in_line = false;
+  // Several choices grow side by side, so they are shown whole, one after the other.
+  const bool shows_whole = options.sampling.n.value_or(1) > 1;
   const auto show = [&](std::string_view text) {
-    if (options.json) return;
+    if (options.json || shows_whole) return;
     console.out << text << std::flush;
     in_line = text.back() != '\n';
   };
   const grpc::Status status = ReadReply(context, *stream, console, show, reply);
   if (in_line) console.out << std::endl;
+  if (shows_whole && !options.json) ShowChoices(reply, console);
   if (!status.ok()) return ReportError(options, DecodeError(status), "generate", console);
   if (options.json) {
     console.out << ReplyAsJson(reply).dump() << std::endl;

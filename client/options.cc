@@ -103,6 +103,7 @@ void AddCommands(CLI::App& app, Options& options) {
   AddPromptFlags(*generate, options);
   generate->add_option("--prompt-ids", options.prompt_ids, "Prompt as token ids: 1,2,3")
       ->delimiter(',');
+  generate->add_option("--n", options.sampling.n, "So many replies to the one prompt");
   AddRequestFlags(*generate, options);
 
   CLI::App* chat = AddCommand(app, options, Command::kChat, "chat",

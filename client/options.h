@@ -20,6 +20,7 @@ struct SamplingOptions {
   std::optional<float> presence_penalty, frequency_penalty, repetition_penalty;
   std::optional<std::int32_t> top_k;
   std::optional<std::uint64_t> seed;
+  std::optional<std::int32_t> n;  // choices; of `generate` alone
   std::vector<std::pair<std::uint32_t, float>> logit_bias;
 };
 struct StopOptions {

@@ -9,6 +9,9 @@
 namespace pagoda::client {
 namespace {
 
+// A server's answer names them; no more are believed.
+constexpr std::uint32_t kMaxChoices = 4096;
+
 std::string_view ReasonName(v1::FinishReason reason) {
   switch (reason) {
     case v1::FINISH_REASON_STOP:
@@ -23,10 +26,12 @@ std::string_view ReasonName(v1::FinishReason reason) {
 void Take(const v1::GenerateResponse& response, Reply& reply) {
   reply.request_id = response.request_id();
   for (const v1::ChoiceDelta& delta : response.deltas()) {
-    if (delta.index() != 0) continue;
-    reply.text += delta.text();
-    reply.token_ids.insert(reply.token_ids.end(), delta.token_ids().begin(),
-                           delta.token_ids().end());
+    if (delta.index() >= kMaxChoices) continue;
+    if (delta.index() >= reply.choices.size()) reply.choices.resize(delta.index() + 1);
+    ChoiceReply& choice = reply.choices[delta.index()];
+    choice.text += delta.text();
+    choice.token_ids.insert(choice.token_ids.end(), delta.token_ids().begin(),
+                            delta.token_ids().end());
   }
   if (response.has_finish()) {
     reply.finished = true;
@@ -53,6 +58,18 @@ nlohmann::json ReceiptAsJson(const v1::Receipt& receipt) {
           {"numerics_id", receipt.numerics_id()}};
 }
 
+nlohmann::json ChoiceAsJson(const Reply& reply, std::uint32_t index) {
+  nlohmann::json made = {{"text", reply.choices[index].text},
+                         {"token_ids", reply.choices[index].token_ids},
+                         {"finish_reason", ReasonOf(reply, index)}};
+  for (const v1::ChoiceFinish& choice : reply.finish.choices()) {
+    if (choice.index() != index) continue;
+    if (choice.has_matched_stop()) made["matched_stop"] = choice.matched_stop();
+    if (choice.has_matched_stop_token()) made["matched_stop_token"] = choice.matched_stop_token();
+  }
+  return made;
+}
+
 }  // namespace
 
 grpc::Status ReadReply(grpc::ClientContext& context,
@@ -62,11 +79,11 @@ grpc::Status ReadReply(grpc::ClientContext& context,
   Progress progress(console, "waiting for the first words");
   v1::GenerateResponse response;
   while (stream.Read(&response)) {
-    const std::size_t shown = reply.text.size();
+    const std::size_t shown = reply.text().size();
     Take(response, reply);
-    if (reply.text.size() == shown) continue;
+    if (reply.text().size() == shown) continue;
     progress.Stop();
-    show(std::string_view(reply.text).substr(shown));
+    show(std::string_view(reply.text()).substr(shown));
   }
   const grpc::Status status = stream.Finish();
   if (!status.ok() || reply.finished) return status;
@@ -74,26 +91,30 @@ grpc::Status ReadReply(grpc::ClientContext& context,
 }
 
 nlohmann::json ReplyAsJson(const Reply& reply) {
-  nlohmann::json made = {{"text", reply.text},
-                         {"token_ids", reply.token_ids},
-                         {"finish_reason", "unspecified"},
-                         {"receipt", ReceiptAsJson(reply.finish.receipt())},
-                         {"seed", reply.finish.seed()},
-                         {"max_tokens", reply.finish.max_tokens()},
-                         {"request_id", reply.request_id}};
-  for (const v1::ChoiceFinish& choice : reply.finish.choices()) {
-    if (choice.index() != 0) continue;
-    made["finish_reason"] = ReasonName(choice.reason());
-    if (choice.has_matched_stop()) made["matched_stop"] = choice.matched_stop();
-    if (choice.has_matched_stop_token()) made["matched_stop_token"] = choice.matched_stop_token();
+  nlohmann::json made = ChoiceAsJson(reply, 0);
+  made["receipt"] = ReceiptAsJson(reply.finish.receipt());
+  made["seed"] = reply.finish.seed();
+  made["max_tokens"] = reply.finish.max_tokens();
+  made["request_id"] = reply.request_id;
+  if (reply.choices.size() == 1) return made;
+  for (std::uint32_t i = 0; i < reply.choices.size(); ++i) {
+    nlohmann::json choice = ChoiceAsJson(reply, i);
+    choice["index"] = i;
+    made["choices"].push_back(std::move(choice));
   }
   return made;
 }
 
+std::string_view ReasonOf(const Reply& reply, std::uint32_t index) {
+  for (const v1::ChoiceFinish& choice : reply.finish.choices()) {
+    if (choice.index() == index) return ReasonName(choice.reason());
+  }
+  return "unspecified";
+}
+
 std::string ReceiptAsText(const Reply& reply) {
   const v1::Receipt& receipt = reply.finish.receipt();
-  const std::string_view reason =
-      reply.finish.choices().empty() ? "unspecified" : ReasonName(reply.finish.choices(0).reason());
+  const std::string_view reason = ReasonOf(reply, 0);
   char line[512];
   std::snprintf(line, std::size(line),
                 "[%.*s: %d prompt tokens (%d cached), %d generated; %lld blocks at most; first "

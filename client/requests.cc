@@ -9,6 +9,7 @@ void Fill(const SamplingOptions& options, v1::SamplingParameters& sampling) {
   if (options.top_k) sampling.set_top_k(*options.top_k);
   if (options.min_p) sampling.set_min_p(*options.min_p);
   if (options.seed) sampling.set_seed(*options.seed);
+  if (options.n) sampling.set_n(*options.n);
   if (options.presence_penalty) sampling.set_presence_penalty(*options.presence_penalty);
   if (options.frequency_penalty) sampling.set_frequency_penalty(*options.frequency_penalty);
   if (options.repetition_penalty) sampling.set_repetition_penalty(*options.repetition_penalty);

@@ -100,6 +100,37 @@ TEST(Generate, JsonIsOneObjectWithAllThatScriptsNeed) {
   EXPECT_EQ(service.generate_requests()[0].token_ids().ids_size(), 2);
 }
 
+TEST(Generate, SeveralChoicesAreShownOneAfterTheOtherAndStandInTheJsonByIndex) {
+  FakeInferenceService::Script script;
+  for (const auto& [index, text] : {std::pair(0, "one"), std::pair(1, "two"), std::pair(0, " a")}) {
+    v1::ChoiceDelta& delta = *script.replies.emplace_back().add_deltas();
+    delta.set_index(static_cast<std::uint32_t>(index));
+    delta.set_text(text);
+    delta.add_token_ids(static_cast<std::uint32_t>(index) + 5);
+  }
+  v1::Finish& finish = *script.replies.emplace_back().mutable_finish();
+  for (std::uint32_t i : {0u, 1u}) {
+    v1::ChoiceFinish& choice = *finish.add_choices();
+    choice.set_index(i);
+    choice.set_reason(i == 0 ? v1::FINISH_REASON_LENGTH : v1::FINISH_REASON_STOP);
+  }
+  FakeInferenceService service(script);
+  Session session;
+  EXPECT_EQ(session.Run({"generate", "--prompt", "x", "--n", "2"}, service.address()), kExitOk);
+  EXPECT_EQ(service.generate_requests()[0].sampling().n(), 2);
+  EXPECT_EQ(session.out_buffer.str(), "--- choice 0 (length)\none a\n--- choice 1 (stop)\ntwo\n");
+  session.out_buffer.str("");
+  EXPECT_EQ(session.Run({"generate", "--prompt", "x", "--n", "2", "--json"}, service.address()),
+            kExitOk);
+  const auto json = nlohmann::json::parse(session.out_buffer.str());
+  ASSERT_EQ(json["choices"].size(), 2u);
+  EXPECT_EQ(json["choices"][0]["text"], "one a");
+  EXPECT_EQ(json["choices"][1]["index"], 1);
+  EXPECT_EQ(json["choices"][1]["text"], "two");
+  EXPECT_EQ(json["choices"][1]["finish_reason"], "stop");
+  EXPECT_EQ(json["choices"][1]["token_ids"], (std::vector<int>{6}));
+}
+
 TEST(Generate, ReadsThePromptFromAFileAndFromStdin) {
   FakeInferenceService service(HelloScript());
   const std::string path = testing::TempDir() + "/prompt.txt";
