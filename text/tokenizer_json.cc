@@ -20,7 +20,7 @@ using formats::JsonValue;
 using Kind = Vocabulary::TokenKind;
 
 // Far above any vocabulary, far below what would exhaust memory.
-constexpr std::size_t kMaxTokens = std::size_t{1} << 22;
+constexpr std::size_t kMaxTokens = std::size_t{1} << 20;
 
 // Puts `spelling` at `id`, growing the tables; an id in between has no token until it is given one.
 absl::Status PutToken(TokenId id, std::string_view spelling, Kind kind, Vocabulary& vocabulary) {

@@ -2,11 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <cstring>
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "text/byte_bpe_tokenizer.h"
@@ -158,6 +161,40 @@ TEST(TokenizerJson, AnIdWithoutATokenIsLeftEmpty) {
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
   EXPECT_EQ((*tokenizer)->vocabulary_size(), 10u);
   EXPECT_EQ((*tokenizer)->Bytes(7), "");
+}
+
+// A change of one place may leave a file that is still one; it must never end the process.
+TEST(TokenizerJson, AFileDamagedAnywhereIsReadOrRefused) {
+  constexpr std::uint64_t kSeed = 20261129;
+  SCOPED_TRACE(kSeed);
+  std::mt19937_64 random(kSeed);
+  const std::string whole = Small().dump();
+  constexpr std::string_view kBytes = "\"{}[],:0123456789abnulltrue<s>\\ \xC4\x80";
+  int num_read = 0;
+  for (int round = 0; round < 20'000; ++round) {
+    std::string text = whole;
+    const std::size_t at = random() % text.size();
+    switch (random() % 3) {
+      case 0:
+        text[at] = kBytes[random() % kBytes.size()];
+        break;
+      case 1:
+        text.erase(at, 1 + random() % 12);
+        break;
+      default:
+        text.insert(at, text.substr(random() % text.size(), 1 + random() % 40));
+        break;
+    }
+    const auto document = formats::JsonDocument::Parse(text, "tokenizer.json");
+    if (!document.ok()) continue;
+    const auto vocabulary = ReadTokenizerJson(**document);
+    if (!vocabulary.ok()) continue;
+    const auto tokenizer = MakeByteBpeTokenizer(*vocabulary);
+    if (!tokenizer.ok()) continue;
+    ++num_read;
+    EXPECT_TRUE((*tokenizer)->Encode("abb <s>a", Specials::kControl).ok()) << text;
+  }
+  EXPECT_GT(num_read, 100);
 }
 
 TEST(TokenizerJson, G10_WhatIsNotBuiltIsRefusedByName) {
