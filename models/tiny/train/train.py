@@ -24,9 +24,9 @@ from files import write_configuration
 SEED = 20
 ANSWER_WEIGHT = 4.0
 # (length of a row in tokens, rows, steps, most filler sentences, share of documents that are lists of facts)
-STAGES = [(256, 8, 1000, 5, 0.7), (512, 5, 1000, 18, 0.25), (768, 4, 600, 34, 0.1)]
-ADAM_RATE, MUON_RATE, DECAY, WARMUP, COOLDOWN = 3e-3, 0.02, 0.05, 40, 700
-SAVE_EVERY, REPORT_EVERY = 100, 20
+STAGES = [(256, 8, 350, 5, 0.7), (512, 5, 350, 18, 0.25), (768, 4, 250, 34, 0.1)]
+ADAM_RATE, MUON_RATE, DECAY, WARMUP, COOLDOWN = 3e-3, 0.02, 0.05, 40, 350
+SAVE_EVERY, REPORT_EVERY = 50, 20
 
 
 class Rows:
