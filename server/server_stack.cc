@@ -1,6 +1,7 @@
 #include "server/server_stack.h"
 
 #include <cstring>
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,11 +14,13 @@
 #include "engine/model_executor.h"
 #include "formats/gguf.h"
 #include "model/kv_memory.h"
+#include "model/folder_config.h"
 #include "model/memory_plan.h"
 #include "model/model.h"
 #include "scheduler/scheduler.h"
 #include "server/core/served_model.h"
 #include "text/chat_template.h"
+#include "text/model_text.h"
 #include "text/tokenizer.h"
 
 namespace pagoda::server {
@@ -41,8 +44,18 @@ model::ModelOptions ModelOptionsOf(const ServerConfig& config) {
   return options;
 }
 
-// The words of the model: vocabulary and chat template of its file.
+absl::Status LoadFolderText(const std::string& directory, ServedModel& served) {
+  PAGODA_ASSIGN_OR_RETURN(const std::vector<base::TokenId> eos, model::ReadEosTokens(directory));
+  PAGODA_ASSIGN_OR_RETURN(text::ModelText words, text::LoadModelText(directory, eos));
+  served.tokenizer = std::move(words.tokenizer);
+  if (words.chat_template.empty()) return absl::OkStatus();
+  PAGODA_ASSIGN_OR_RETURN(served.chat_template, text::ChatTemplate::Parse(words.chat_template));
+  return absl::OkStatus();
+}
+
+// The words of the model: vocabulary and chat template of its files.
 absl::Status LoadText(const std::string& path, ServedModel& served) {
+  if (std::filesystem::is_directory(path)) return LoadFolderText(path, served);
   PAGODA_ASSIGN_OR_RETURN(const auto file, formats::GgufFile::Open(path));
   PAGODA_ASSIGN_OR_RETURN(served.tokenizer, text::Tokenizer::FromGguf(*file));
   constexpr std::string_view kTemplateKey = "tokenizer.chat_template";
@@ -137,7 +150,9 @@ absl::StatusOr<std::unique_ptr<ServerStack>> ServerStack::Load(const ServerConfi
                                                                const base::ClockSource& clock) {
   Parts parts;
   PAGODA_RETURN_IF_ERROR(LoadText(config.model, parts.served));
-  PAGODA_ASSIGN_OR_RETURN(auto model, model::Model::Load(config.model, ModelOptionsOf(config)));
+  model::ModelOptions model_options = ModelOptionsOf(config);
+  model_options.vocabulary_size = parts.served.tokenizer->vocabulary_size();
+  PAGODA_ASSIGN_OR_RETURN(auto model, model::Model::Load(config.model, model_options));
   const model::ModelInfo& info = model->info();
   const std::int32_t max_model_len =
       config.max_model_len == 0 ? info.context_length : config.max_model_len;
