@@ -19,14 +19,14 @@ TEST(QuantBlock, SixBitScalesOfTheUpperGroupsTakeTheirTopBitsFromTheLowerOnes) {
   for (const ElementType type : {ElementType::kQ4_K, ElementType::kQ5_K}) {
     std::vector<std::byte> bytes = ZeroBlock(type);
     bytes[4] = std::byte{0xc5};   // scale 5; 3 are the top bits of group 4's
-    bytes[8] = std::byte{0x47};   // minimum 7; 1
+    bytes[8] = std::byte{0xc7};   // minimum 7; 3
     bytes[12] = std::byte{0xa9};  // group 4: scale 9, minimum 10
     const QuantBlock first = ReadQuantBlock(type, bytes.data(), 0);
     EXPECT_EQ(first.Scale(0), 5.0f);
     EXPECT_EQ(Minimum(type, first), -14.0f);
     const QuantBlock fifth = ReadQuantBlock(type, bytes.data(), 4);
     EXPECT_EQ(fifth.Scale(1), 57.0f);
-    EXPECT_EQ(Minimum(type, fifth), -52.0f);
+    EXPECT_EQ(Minimum(type, fifth), -116.0f);
   }
 }
 
