@@ -4,6 +4,7 @@
 #include "scheduler/block_pool.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/bits.h"
 #include "base/check.h"
@@ -34,6 +35,7 @@ BlockPool::BlockPool(const Options& options, PrefixCache& index)
     common_ -= share.reserve_blocks;
   }
   PAGODA_CHECK(common_ >= 0);
+  to_scrub_.reserve(blocks_.size());
   watermark_ = base::DivUp(num_usable() * kWatermarkPercent, 100);
   for (std::uint32_t item = 1; item < blocks_.size(); ++item) InsertAfter(free_, free_.last, item);
   counts_[static_cast<std::size_t>(BlockState::kFree)] = num_usable();
@@ -160,6 +162,7 @@ base::BlockId BlockPool::TakeOne(base::TenantId tenant) {
   PAGODA_CHECK(!index_.has_entry(base::BlockId(item)));
   Remove(free_, item);
   block.tenant = tenant;
+  if (std::exchange(block.was_flushed, false)) std::erase(to_scrub_, base::BlockId(item));
   SetState(block, BlockState::kOwned);
   return base::BlockId(item);
 }
@@ -200,6 +203,7 @@ void BlockPool::ForgetAndFree(std::uint32_t item) {
   Block& block = blocks_[item];
   if (index_.has_entry(base::BlockId(item))) index_.Forget(base::BlockId(item));
   SetState(block, BlockState::kFree);
+  if (block.was_flushed) to_scrub_.push_back(base::BlockId(item));
   // The most recently freed goes out first: its bytes are the likeliest to be in a cache of the
   // machine.
   InsertAfter(free_, 0, item);
@@ -295,6 +299,7 @@ bool BlockPool::DropEntry(std::uint32_t item) {
   const base::BlockId id(item);
   if (!index_.has_entry(id)) return false;
   Block& block = blocks_[item];
+  block.was_flushed = true;
   if (block.state == BlockState::kCached) {
     DropCached(id);
     return true;
@@ -316,6 +321,15 @@ std::int32_t BlockPool::DropAllEntries() {
   std::int32_t dropped = 0;
   for (std::uint32_t item = 1; item < blocks_.size(); ++item) dropped += DropEntry(item);
   return dropped;
+}
+
+std::optional<base::BlockId> BlockPool::TakeToScrub() {
+  if (to_scrub_.empty()) return std::nullopt;
+  const base::BlockId id = to_scrub_.back();
+  to_scrub_.pop_back();
+  PAGODA_CHECK(At(id).state == BlockState::kFree && At(id).was_flushed);
+  At(id).was_flushed = false;
+  return id;
 }
 
 }  // namespace pagoda::scheduler

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -82,6 +83,9 @@ class BlockPool {
   // closing a namespace only.
   std::int32_t DropEntries(std::uint32_t namespace_index);
   std::int32_t DropAllEntries();
+  // A free block that held content of a flushed entry and has not been handed out since, or none:
+  // the plan in the making zeroes it, as no hand-out may come for long. Each is given once.
+  std::optional<base::BlockId> TakeToScrub();
   // No job up to this one touches memory: what retired for it settles.
   void Fence(base::JobId job);
 
@@ -103,6 +107,7 @@ class BlockPool {
     std::uint64_t generation = 0;  // moves only at hand-out
     std::uint64_t released_at = 0;
     base::JobId last_job;
+    bool was_flushed = false;  // its entry went with a flush; zeroed as soon as it is free
   };
   // Block 0 is never on a list, so it stands for "none".
   struct List {
@@ -151,6 +156,7 @@ class BlockPool {
   std::int32_t watermark_ = 0;
   std::int64_t num_evictions_ = 0;
   std::uint64_t releases_ = 0;
+  std::vector<base::BlockId> to_scrub_;
   base::JobId fenced_;
 };
 

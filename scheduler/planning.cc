@@ -156,6 +156,16 @@ void SpendTheRest(SchedulerState& state, StepBudget& budget) {
   }
 }
 
+// What a flush has freed is zeroed without waiting for its next hand-out, so much in each plan.
+void ScrubFlushed(SchedulerState& state) {
+  constexpr int kMostInOnePlan = 256;
+  for (int i = 0; i < kMostInOnePlan; ++i) {
+    const auto block = state.pool.TakeToScrub();
+    if (!block.has_value()) return;
+    state.draft.AddZero(base::SlotId{}, *block);
+  }
+}
+
 // A request whose step failed twice, and that could run now.
 std::optional<RequestIndex> FindSuspect(SchedulerState& state) {
   for (const base::SlotId slot : state.running) {
@@ -221,6 +231,7 @@ const StepPlan* MakePlan(SchedulerState& state, base::Instant now) {
   // From here on each running sequence has its blocks or is stalled.
   AdmitWaiting(state, prefill_share, budget);
   SpendTheRest(state, budget);
+  ScrubFlushed(state);
   const StepPlan* plan = CommitDraft(state);
   if (plan == nullptr) CheckProgressIsPossible(state);
   return plan;

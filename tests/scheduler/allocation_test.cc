@@ -37,6 +37,7 @@ TEST(SchedulerAllocation, NothingIsAllocatedBetweenAddAndTakeFinished) {
     sketch.id = id;
     sketch.prompt = Ascending(static_cast<base::TokenId>(id % 5), 5 + id % 11);
     sketch.fields.max_tokens = static_cast<std::int32_t>(4 + id % 13);
+    sketch.fields.n = id % 4 == 0 ? 2 : 1;
     requests.push_back(*MakeRequest(sketch, limits, config, 0));
   }
   std::vector<FinishEvent> finished;
@@ -66,7 +67,7 @@ TEST(SchedulerAllocation, NothingIsAllocatedBetweenAddAndTakeFinished) {
       const auto id = scheduler->RequestFor(result.samples.back());
       if (!id.has_value()) continue;
       const NewRequest& request = scheduler->request(*id);
-      const auto length = static_cast<std::int32_t>(request.tokens().size()) + 1;
+      const std::int32_t length = request.choice(sample.choice).num_known() + 1;
       if (length == request.prompt_length() + request.max_tokens()) {
         outcome.finish = FinishReason::kLength;
       }

@@ -155,6 +155,21 @@ TEST(Scheduler, D8AFlushDuringAReplyChangesNoReplyAndEndsEveryOldHit) {
   EXPECT_EQ(world.ended("c").receipt.cached_tokens, 8);
 }
 
+// By a plan that does nothing else, when there is nothing else to do.
+TEST(Scheduler, WhatAFlushFreesIsScrubbedWithoutWaitingForAHandOut) {
+  World world(SmallConfig(20, 4, 4));
+  world.Run("add a prompt=8 max=1\n run\n flush\n step\n done\n step\n");
+  EXPECT_EQ(world.Said(), "a: ended length\ndropped 2\nzero 2 blocks\nnothing\n");
+  // What is held when the flush comes goes when its holder does; the third block had no entry.
+  world.Run("add b prompt=8 max=9\n step\n done\n step\n done\n flush\n cancel b\n");
+  world.Said();
+  world.Run("step\n done\n step\n");
+  EXPECT_EQ(world.Said(), "zero 2 blocks\nnothing\n");
+  // Blocks handed out again before that are zeroed by their hand-out.
+  world.Run("add c prompt=8 max=1\n run\n flush\n add d prompt=8 max=1\n step\n done\n step\n");
+  EXPECT_THAT(world.Said(), HasSubstr("d: compute 0..7, blocks"));
+}
+
 TEST(Scheduler, E1APromptThatCanNeverFitIsRefusedAndTheShortOnesRun) {
   SchedulerConfig config = SmallConfig(41, 16, 4);
   config.max_model_len = 2'000;

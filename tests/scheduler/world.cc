@@ -146,6 +146,7 @@ void World::SayPlan(const StepPlan& plan) {
     out << "copy " << copy.num_slots << " of block " << copy.source.value() << " to "
         << copy.target.value() << "\n";
   }
+  if (plan.work.empty()) out << "zero " << plan.zeros.size() << " blocks\n";
   for (std::size_t w = 0; w < plan.work.size(); ++w) {
     const WorkItem& item = plan.work[w];
     out << slots_[item.slot.value()] << ": compute " << item.first_position << ".."
