@@ -21,7 +21,7 @@ class Story {
   // With choices, the second and the third request ask for two.
   explicit Story(bool with_choices = false)
       : world_(MakeConfig()),
-        second_(with_choices ? "add b prompt=3 max=3 n=2\n" : "add b prompt=4 max=3\n"),
+        second_(with_choices ? "add b prompt=3 max=2 n=2\n" : "add b prompt=4 max=3\n"),
         third_(with_choices ? "add c prompt=2 from=9 max=3 n=2\n"
                             : "add c prompt=2 from=9 max=6\n") {}
 
