@@ -51,6 +51,35 @@ TEST(Splitter, LettersAndNumbersOfUnicode16AreKnown) {
   EXPECT_EQ(Pieces("smollm", "a\U00011DE0b"), (Strings{"a", "\U00011DE0", "b"}));
 }
 
+TEST(Splitter, Llama3TakesNumbersByThreeAndQwen2OneByOne) {
+  EXPECT_EQ(Pieces("llama-bpe", "It'S 12345, no\n\n\n x"),
+            (Strings{"It", "'S", " ", "123", "45", ",", " no", "\n\n\n", " x"}));
+  EXPECT_EQ(Pieces("qwen2", "It'S 12345, no\n\n\n x"),
+            (Strings{"It", "'S", " ", "1", "2", "3", "4", "5", ",", " no", "\n\n\n", " x"}));
+}
+
+TEST(Splitter, Llama3LeavesLineEndsWithTheMarksAndSpacesBeforeThem) {
+  EXPECT_EQ(Pieces("llama-bpe", "f(x);\n\n  return"),
+            (Strings{"f", "(x", ");\n\n", " ", " return"}));
+  EXPECT_EQ(Pieces("llama-bpe", "a \n \n  b"), (Strings{"a", " \n \n", " ", " b"}));
+  EXPECT_EQ(Pieces("llama-bpe", "it'\u017F"), (Strings{"it", "'\u017F"}));
+}
+
+// Work that grows with the square would take hours here: the test's time limit is the assertion.
+TEST(Splitter, NoRuleSlowsDownOnTextMadeForIt) {
+  for (const char* const rule : {"gpt-2", "llama-bpe", "qwen2", "smollm"}) {
+    for (const std::string unit : {"a", "!", " ", "\n", "7", "'", " \n", "\t ", "a ", "'s",
+                                   "\u0301", "\u3000", "\r", "!\n"}) {
+      std::string text;
+      while (text.size() < (1U << 20)) text += unit;
+      text += "x";
+      std::size_t bytes = 0;
+      for (const std::string& piece : Pieces(rule, text)) bytes += piece.size();
+      EXPECT_EQ(bytes, text.size()) << rule << ": " << unit;
+    }
+  }
+}
+
 TEST(Splitter, AMegabyteWithoutAPlaceToSplitIsOnePiece) {
   constexpr std::size_t kBytes = 1 << 20;
   for (const char c : {'a', '!', ' '}) {
