@@ -91,6 +91,16 @@ void CompleteItem(SchedulerState& state, const DraftItem& item, const StepResult
   TakeSample(state, *index, *sample, tokens, *outcome);
 }
 
+// Samples come in the order of the items that asked for them.
+const SampleResult& SampleOf(const DraftItem& item, const StepResult& result, std::size_t index) {
+  PAGODA_CHECK(index < result.samples.size());
+  const SampleResult& sample = result.samples[index];
+  PAGODA_CHECK(sample.slot == item.slot && sample.choice == item.choice);
+  PAGODA_CHECK(sample.slot_generation == item.slot_generation);
+  PAGODA_CHECK(static_cast<std::int32_t>(sample.position) == item.end());
+  return sample;
+}
+
 }  // namespace
 
 void CompleteJob(SchedulerState& state, const StepResult& result,
@@ -106,12 +116,8 @@ void CompleteJob(SchedulerState& state, const StepResult& result,
     const SampleResult* sample = nullptr;
     const SampleOutcome* outcome = nullptr;
     if (item.samples) {
-      PAGODA_CHECK(next_sample < result.samples.size());
-      sample = &result.samples[next_sample];
+      sample = &SampleOf(item, result, next_sample);
       outcome = &outcomes[next_sample++];
-      PAGODA_CHECK(sample->slot == item.slot && sample->choice == item.choice);
-      PAGODA_CHECK(sample->slot_generation == item.slot_generation);
-      PAGODA_CHECK(static_cast<std::int32_t>(sample->position) == item.end());
     }
     CompleteItem(state, item, result, sample, outcome);
   }
