@@ -148,6 +148,18 @@ void CheckShapes(const SampleParams& params) {
   }
 }
 
+void CheckShapes(const ScoreParams& params) {
+  PAGODA_CHECK(params.rows.size() == params.outcomes.size());
+  for (const ScoreRow& row : params.rows) {
+    // The sum of the weights stays below 2^64: 2^40 a token.
+    PAGODA_CHECK(row.logits.size() <= std::size_t{1} << 23);
+    PAGODA_CHECK(row.token < row.logits.size());
+    PAGODA_CHECK(row.alternatives.size() <= row.logits.size() || !row.token_ids.empty());
+    PAGODA_CHECK(row.token_ids.empty() || row.token_ids.size() == row.alternatives.size());
+    for (const base::TokenId token : row.token_ids) PAGODA_CHECK(token < row.logits.size());
+  }
+}
+
 void CheckShapes(const KvView& kv, std::span<const std::uint32_t> blocks) {
   for (const std::uint32_t block : blocks) {
     PAGODA_CHECK(block < static_cast<std::uint32_t>(kv.num_blocks));

@@ -15,6 +15,7 @@ void CheckShapes(const WriteKvParams& params);
 void CheckShapes(const AttentionParams& params);
 void CheckShapes(const SiluMulParams& params);
 void CheckShapes(const SampleParams& params);
+void CheckShapes(const ScoreParams& params);
 void CheckShapes(const KvView& kv, std::span<const std::uint32_t> blocks);
 void CheckShapes(const KvView& kv, std::span<const BlockCopy> copies);
 

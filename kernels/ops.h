@@ -5,6 +5,7 @@
 #include <span>
 
 #include "base/ids.h"
+#include "base/token_score.h"
 #include "kernels/capabilities.h"
 #include "kernels/device.h"
 #include "kernels/kernels_pack.h"
@@ -138,6 +139,25 @@ struct SampleParams {
   std::span<SampleOutcome> outcomes;  // as many as rows
 };
 
+// The log-probabilities of one row: of `token`, and of the likeliest tokens or of those named.
+struct ScoreRow {
+  std::span<const float> logits;  // [vocabulary], the model's own; not changed
+  base::TokenId token = 0;
+  std::span<const base::TokenId> token_ids;    // empty: the likeliest
+  std::span<base::TokenLogprob> alternatives;  // out: as many as token_ids, if there are any
+};
+
+struct ScoreOutcome {
+  float logprob = 0.0f;    // of ScoreRow::token
+  std::uint32_t rank = 0;  // 1: the likeliest; of equal ones the lower id comes first
+  bool finite = true;      // false as in SampleOutcome: nothing else of the row holds
+};
+
+struct ScoreParams {
+  std::span<const ScoreRow> rows;
+  std::span<ScoreOutcome> outcomes;  // as many as rows
+};
+
 struct NormMatmulParams {
   RmsNormParams norm;   // norm.out is scratch: unspecified afterwards
   MatmulParams matmul;  // matmul.x is norm.out
@@ -176,6 +196,7 @@ class Ops {
   virtual void Attention(const AttentionParams& params, Stream stream) = 0;
   virtual void SiluMul(const SiluMulParams& params, Stream stream) = 0;
   virtual void Sample(const SampleParams& params, Stream stream) = 0;
+  virtual void Score(const ScoreParams& params, Stream stream) = 0;
   virtual void ZeroBlocks(const KvView& kv, std::span<const std::uint32_t> blocks,
                           Stream stream) = 0;
   // In order; a copy may read what an earlier one wrote.

@@ -12,6 +12,7 @@
 #include "kernels/cpu/block_moves.h"
 #include "kernels/cpu/matmul.h"
 #include "kernels/cpu/sampling.h"
+#include "kernels/cpu/scoring.h"
 #include "kernels/cpu/worker_pool.h"
 #include "kernels/dequantize.h"
 
@@ -49,7 +50,8 @@ class CpuOps : public Ops {
         pool_({.num_threads = options.num_threads, .pin = options.pin_threads}),
         matmul_(kernels_, pool_, *device_),
         attention_(kernels_, pool_, *device_),
-        samplers_(static_cast<std::size_t>(options.num_threads)) {}
+        samplers_(static_cast<std::size_t>(options.num_threads)),
+        scorers_(static_cast<std::size_t>(options.num_threads)) {}
 
   const Capabilities& capabilities() const override { return capabilities_; }
   Device& device() override { return *device_; }
@@ -67,6 +69,7 @@ class CpuOps : public Ops {
   }
   void SiluMul(const SiluMulParams& params, Stream stream) override;
   void Sample(const SampleParams& params, Stream stream) override;
+  void Score(const ScoreParams& params, Stream stream) override;
   void ZeroBlocks(const KvView& kv, std::span<const std::uint32_t> blocks,
                   Stream /*stream*/) override {
     CheckShapes(kv, blocks);
@@ -100,6 +103,7 @@ class CpuOps : public Ops {
   cpu::Matmul matmul_;
   cpu::Attention attention_;
   std::vector<RowSampler> samplers_;  // one per thread
+  std::vector<RowScorer> scorers_;    // one per thread
 };
 
 template <typename Use>
@@ -152,6 +156,14 @@ void CpuOps::Sample(const SampleParams& params, Stream /*stream*/) {
     const auto i = static_cast<std::size_t>(row);
     params.outcomes[i] =
         samplers_[static_cast<std::size_t>(thread)].Sample(params.rows[i], kernels_);
+  });
+}
+
+void CpuOps::Score(const ScoreParams& params, Stream /*stream*/) {
+  CheckShapes(params);
+  pool_.Run(static_cast<std::int64_t>(params.rows.size()), [&](std::int64_t row, int thread) {
+    const auto i = static_cast<std::size_t>(row);
+    params.outcomes[i] = scorers_[static_cast<std::size_t>(thread)].Score(params.rows[i], kernels_);
   });
 }
 

@@ -7,6 +7,7 @@
 #include "kernels/reference/rope.h"
 #include "kernels/reference/row_ops.h"
 #include "kernels/reference/sample.h"
+#include "kernels/reference/score.h"
 
 namespace pagoda::kernels {
 namespace {
@@ -69,6 +70,12 @@ class ReferenceOps : public Ops {
     CheckShapes(params);
     for (std::size_t i = 0; i < params.rows.size(); ++i) {
       params.outcomes[i] = reference::Sample(params.rows[i]);
+    }
+  }
+  void Score(const ScoreParams& params, Stream /*stream*/) override {
+    CheckShapes(params);
+    for (std::size_t i = 0; i < params.rows.size(); ++i) {
+      params.outcomes[i] = reference::Score(params.rows[i]);
     }
   }
   void ZeroBlocks(const KvView& kv, std::span<const std::uint32_t> blocks,

@@ -23,6 +23,7 @@ class RecordingOps : public Ops {
   void Attention(const AttentionParams&, Stream) override { calls.push_back("attention"); }
   void SiluMul(const SiluMulParams&, Stream) override { calls.push_back("silu"); }
   void Sample(const SampleParams&, Stream) override { calls.push_back("sample"); }
+  void Score(const ScoreParams&, Stream) override { calls.push_back("score"); }
   void ZeroBlocks(const KvView&, std::span<const std::uint32_t>, Stream) override {
     calls.push_back("zero");
   }
