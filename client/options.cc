@@ -66,6 +66,25 @@ void AddSamplingFlags(CLI::App& app, SamplingOptions& sampling) {
       })
       ->expected(1)
       ->take_all();
+  app.add_option("--allowed-token-ids", sampling.allowed_token_ids, "Draw only these: 1,2,3")
+      ->delimiter(',');
+  app.add_option("--bad-word", sampling.bad_words, "Never write this; may be repeated")
+      ->expected(1)
+      ->take_all();
+}
+
+void AddOutputFlags(CLI::App& app, OutputOptions& output) {
+  app.add_option("--logprobs", output.logprobs,
+                 "With --json: log-probabilities of each token and of the N likeliest")
+      ->type_name("N");
+  app.add_option("--prompt-logprobs", output.prompt_logprobs, "The same of the prompt's tokens")
+      ->type_name("N");
+  app.add_option("--logprob-token-ids", output.logprob_token_ids,
+                 "Log-probabilities of these and not of the likeliest: 1,2,3")
+      ->delimiter(',');
+  app.add_flag("--echo", output.echo, "Show the prompt before the reply");
+  app.add_flag("--show-special-tokens", output.show_special_tokens,
+               "Write control tokens into the text, by their names");
 }
 
 void AddStopFlags(CLI::App& app, StopOptions& stop) {
@@ -83,6 +102,7 @@ void AddRequestFlags(CLI::App& app, Options& options) {
   app.add_flag("--receipt", options.receipt, "Print the receipt without a terminal too");
   AddSamplingFlags(app, options.sampling);
   AddStopFlags(app, options.stop);
+  AddOutputFlags(app, options.output);
   app.add_option("--cache-salt", options.cache_salt, "Share cached prefixes only under this salt");
   app.add_option("--priority", options.priority, "-100 ... 100, lower first");
   app.add_option("--request-id", options.client_request_id, "A label for the server's log");

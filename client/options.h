@@ -22,6 +22,8 @@ struct SamplingOptions {
   std::optional<std::uint64_t> seed;
   std::optional<std::int32_t> n;  // choices; of `generate` alone
   std::vector<std::pair<std::uint32_t, float>> logit_bias;
+  std::vector<std::uint32_t> allowed_token_ids;  // empty: all
+  std::vector<std::string> bad_words;
 };
 struct StopOptions {
   std::optional<std::int32_t> max_tokens, min_tokens;
@@ -29,6 +31,13 @@ struct StopOptions {
   std::vector<std::uint32_t> stop_token_ids;
   bool ignore_eos = false;
   bool include_stop_str = false;
+};
+
+struct OutputOptions {
+  std::optional<std::int32_t> logprobs, prompt_logprobs;
+  std::vector<std::uint32_t> logprob_token_ids;
+  bool echo = false;
+  bool show_special_tokens = false;
 };
 
 // One invocation, as the command line gave it. Plain data; made by ParseCommandLine alone.
@@ -50,6 +59,7 @@ struct Options {
 
   SamplingOptions sampling;
   StopOptions stop;
+  OutputOptions output;
   std::optional<std::string> cache_salt;
   std::optional<std::int32_t> priority;
   std::string client_request_id;

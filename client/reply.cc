@@ -32,11 +32,33 @@ void Take(const v1::GenerateResponse& response, Reply& reply) {
     choice.text += delta.text();
     choice.token_ids.insert(choice.token_ids.end(), delta.token_ids().begin(),
                             delta.token_ids().end());
+    choice.logprobs.insert(choice.logprobs.end(), delta.logprobs().begin(), delta.logprobs().end());
+  }
+  if (response.has_prompt()) {
+    const std::string text = reply.prompt.text() + response.prompt().text();
+    reply.prompt.MergeFrom(response.prompt());
+    reply.prompt.set_text(text);
   }
   if (response.has_finish()) {
     reply.finished = true;
     reply.finish = response.finish();
   }
+}
+
+template <typename Scores>
+nlohmann::json LogprobsAsJson(const Scores& scores) {
+  nlohmann::json made = nlohmann::json::array();
+  for (const v1::TokenLogprobs& score : scores) {
+    nlohmann::json top = nlohmann::json::array();
+    for (const v1::TokenLogprob& each : score.top()) {
+      top.push_back({{"token_id", each.token_id()}, {"logprob", each.logprob()}});
+    }
+    made.push_back({{"token_id", score.token_id()},
+                    {"logprob", score.logprob()},
+                    {"rank", score.rank()},
+                    {"top", std::move(top)}});
+  }
+  return made;
 }
 
 nlohmann::json ReceiptAsJson(const v1::Receipt& receipt) {
@@ -62,6 +84,8 @@ nlohmann::json ChoiceAsJson(const Reply& reply, std::uint32_t index) {
   nlohmann::json made = {{"text", reply.choices[index].text},
                          {"token_ids", reply.choices[index].token_ids},
                          {"finish_reason", ReasonOf(reply, index)}};
+  const auto& logprobs = reply.choices[index].logprobs;
+  if (!logprobs.empty()) made["logprobs"] = LogprobsAsJson(logprobs);
   for (const v1::ChoiceFinish& choice : reply.finish.choices()) {
     if (choice.index() != index) continue;
     if (choice.has_matched_stop()) made["matched_stop"] = choice.matched_stop();
@@ -80,7 +104,12 @@ grpc::Status ReadReply(grpc::ClientContext& context,
   v1::GenerateResponse response;
   while (stream.Read(&response)) {
     const std::size_t shown = reply.text().size();
+    const std::size_t echoed = reply.prompt.text().size();
     Take(response, reply);
+    if (reply.prompt.text().size() > echoed) {
+      progress.Stop();
+      show(std::string_view(reply.prompt.text()).substr(echoed));
+    }
     if (reply.text().size() == shown) continue;
     progress.Stop();
     show(std::string_view(reply.text()).substr(shown));
@@ -96,6 +125,11 @@ nlohmann::json ReplyAsJson(const Reply& reply) {
   made["seed"] = reply.finish.seed();
   made["max_tokens"] = reply.finish.max_tokens();
   made["request_id"] = reply.request_id;
+  if (reply.prompt.ByteSizeLong() > 0) {
+    made["prompt"] = {{"text", reply.prompt.text()},
+                      {"token_ids", reply.prompt.token_ids()},
+                      {"logprobs", LogprobsAsJson(reply.prompt.logprobs())}};
+  }
   if (reply.choices.size() == 1) return made;
   for (std::uint32_t i = 0; i < reply.choices.size(); ++i) {
     nlohmann::json choice = ChoiceAsJson(reply, i);

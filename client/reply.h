@@ -18,12 +18,14 @@ namespace pagoda::client {
 struct ChoiceReply {
   std::string text;
   std::vector<std::uint32_t> token_ids;
+  std::vector<v1::TokenLogprobs> logprobs;  // as many as token_ids, if they were asked for
 };
 
 // What a streamed reply has come to so far.
 struct Reply {
   std::string request_id;
   std::vector<ChoiceReply> choices = std::vector<ChoiceReply>(1);  // by index; at least one
+  v1::PromptDelta prompt;
   bool finished = false;
   v1::Finish finish;
 
@@ -37,8 +39,9 @@ grpc::Status ReadReply(grpc::ClientContext& context,
                        grpc::ClientReader<v1::GenerateResponse>& stream, Console& console,
                        const std::function<void(std::string_view)>& show, Reply& reply);
 
-// {text, token_ids, finish_reason, receipt, seed, request_id}, and what stopped it where something
-// did. Of several choices each stands in `choices` with its index, and the first outside as well.
+// {text, token_ids, finish_reason, receipt, seed, request_id}, what stopped it where something did,
+// and logprobs and prompt where they were asked for. Minus infinity is null. Of several choices
+// each stands in `choices` with its index, and the first outside as well.
 nlohmann::json ReplyAsJson(const Reply& reply);
 // Why a choice ended: "stop", "length".
 std::string_view ReasonOf(const Reply& reply, std::uint32_t index);

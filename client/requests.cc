@@ -14,6 +14,18 @@ void Fill(const SamplingOptions& options, v1::SamplingParameters& sampling) {
   if (options.frequency_penalty) sampling.set_frequency_penalty(*options.frequency_penalty);
   if (options.repetition_penalty) sampling.set_repetition_penalty(*options.repetition_penalty);
   for (const auto& [id, bias] : options.logit_bias) (*sampling.mutable_logit_bias())[id] = bias;
+  for (const std::uint32_t id : options.allowed_token_ids) {
+    sampling.mutable_allowed_token_ids()->add_ids(id);
+  }
+  for (const std::string& word : options.bad_words) sampling.add_bad_words(word);
+}
+
+void Fill(const OutputOptions& options, v1::OutputParameters& output) {
+  if (options.logprobs) output.set_logprobs(*options.logprobs);
+  if (options.prompt_logprobs) output.set_prompt_logprobs(*options.prompt_logprobs);
+  for (const std::uint32_t id : options.logprob_token_ids) output.add_logprob_token_ids(id);
+  if (options.echo) output.set_echo(true);
+  if (options.show_special_tokens) output.set_skip_special_tokens(false);
 }
 
 void Fill(const StopOptions& options, v1::StopParameters& stop) {
@@ -31,6 +43,7 @@ void FillShared(const Options& options, Request& request) {
   request.set_model(options.model);
   Fill(options.sampling, *request.mutable_sampling());
   Fill(options.stop, *request.mutable_stop());
+  Fill(options.output, *request.mutable_output());
   v1::RequestOptions& rest = *request.mutable_options();
   if (options.cache_salt) rest.set_cache_salt(*options.cache_salt);
   if (options.priority) rest.set_priority(*options.priority);

@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -129,6 +130,55 @@ TEST(Generate, SeveralChoicesAreShownOneAfterTheOtherAndStandInTheJsonByIndex) {
   EXPECT_EQ(json["choices"][1]["text"], "two");
   EXPECT_EQ(json["choices"][1]["finish_reason"], "stop");
   EXPECT_EQ(json["choices"][1]["token_ids"], (std::vector<int>{6}));
+}
+
+TEST(Generate, EveryOutputFlagIsSentAndWhatItBringsIsInTheJson) {
+  v1::GenerateResponse prompt;
+  prompt.mutable_prompt()->set_text("ab");
+  prompt.mutable_prompt()->add_token_ids(7);
+  prompt.mutable_prompt()->add_logprobs()->set_token_id(8);
+  v1::GenerateResponse piece = Piece("x", {1});
+  v1::TokenLogprobs& score = *piece.mutable_deltas(0)->add_logprobs();
+  score.set_token_id(1);
+  score.set_logprob(-0.5f);
+  score.set_rank(2);
+  score.add_top()->set_logprob(-std::numeric_limits<float>::infinity());
+  FakeInferenceService::Script script;
+  script.replies = {prompt, piece, End(v1::FINISH_REASON_STOP)};
+  FakeInferenceService service(script);
+  Session session;
+  EXPECT_EQ(
+      session.Run({"generate", "--prompt", "ab", "--json", "--echo", "--logprobs", "0",
+                   "--prompt-logprobs", "3", "--logprob-token-ids", "4,5", "--show-special-tokens",
+                   "--bad-word", "a b", "--bad-word", "c", "--allowed-token-ids", "1,2"},
+                  service.address()),
+      kExitOk);
+  const auto json = nlohmann::json::parse(session.out_buffer.str());
+  EXPECT_EQ(json["prompt"]["text"], "ab");
+  EXPECT_EQ(json["prompt"]["logprobs"][0]["token_id"], 8);
+  EXPECT_EQ(json["logprobs"][0]["logprob"], -0.5);
+  EXPECT_EQ(json["logprobs"][0]["rank"], 2);
+  EXPECT_TRUE(json["logprobs"][0]["top"][0]["logprob"].is_null());  // C10
+  const v1::GenerateRequest request = service.generate_requests()[0];
+  EXPECT_TRUE(request.output().has_logprobs());
+  EXPECT_EQ(request.output().prompt_logprobs(), 3);
+  EXPECT_EQ(request.output().logprob_token_ids(1), 5u);
+  EXPECT_TRUE(request.output().echo());
+  EXPECT_FALSE(request.output().skip_special_tokens());
+  EXPECT_EQ(request.sampling().bad_words(0), "a b");
+  EXPECT_EQ(request.sampling().allowed_token_ids().ids(1), 2u);
+}
+
+TEST(Generate, AnEchoIsPrintedBeforeTheReply) {
+  v1::GenerateResponse prompt;
+  prompt.mutable_prompt()->set_text("Once ");
+  FakeInferenceService::Script script;
+  script.replies = {prompt, Piece("upon", {1}), End(v1::FINISH_REASON_LENGTH)};
+  FakeInferenceService service(script);
+  Session session;
+  EXPECT_EQ(session.Run({"generate", "--prompt", "Once ", "--echo"}, service.address()), kExitOk);
+  EXPECT_EQ(session.out_buffer.str(), "Once upon\n");
+  EXPECT_TRUE(service.generate_requests()[0].output().has_echo());
 }
 
 TEST(Generate, ReadsThePromptFromAFileAndFromStdin) {
