@@ -123,10 +123,9 @@ void EngineLoop::AwaitOldest() {
   const scheduler::StepResult& step = **result;
   PAGODA_CHECK(step.job == job);
   outcomes_.clear();
+  for (const scheduler::ScoreResult& score : step.prompt_scores) DeliverScores(step, score);
   for (const scheduler::SampleResult& sample : step.samples) {
-    PAGODA_CHECK(sample.tokens.begin + sample.tokens.count <= step.tokens.size());
-    outcomes_.push_back(
-        Judge(sample, std::span(step.tokens).subspan(sample.tokens.begin, sample.tokens.count)));
+    outcomes_.push_back(Judge(step, sample));
   }
   scheduler_.Complete(step, outcomes_);
   MoveFence(job);
@@ -135,13 +134,32 @@ void EngineLoop::AwaitOldest() {
   stats_.last_progress = clock_.Now();
 }
 
+// Scores that a preempted request was given before are not shown again.
+void EngineLoop::DeliverScores(const scheduler::StepResult& step,
+                               const scheduler::ScoreResult& result) {
+  PAGODA_CHECK(result.scores.begin + result.scores.count <= step.scores.size());
+  const auto place = scheduler_.PlaceOf(result);
+  if (!place.has_value() || !result.finite) return;
+  PAGODA_CHECK(place->next_position >= result.first_position);
+  const auto scores = std::span(step.scores).subspan(result.scores.begin, result.scores.count);
+  sink_.OnPromptScores({.request = place->request,
+                        .scores = scores.subspan(place->next_position - result.first_position),
+                        .alternatives = step.alternatives});
+}
+
 // Decides what a choice takes of the sample and shows it. A sample of one that ended meanwhile, or
 // that a preempted one has had before, gives nothing.
-SampleOutcome EngineLoop::Judge(const scheduler::SampleResult& sample,
-                                std::span<const base::TokenId> tokens) {
+SampleOutcome EngineLoop::Judge(const scheduler::StepResult& step,
+                                const scheduler::SampleResult& sample) {
+  PAGODA_CHECK(sample.tokens.begin + sample.tokens.count <= step.tokens.size());
+  PAGODA_CHECK(sample.scores.begin + sample.scores.count <= step.scores.size());
+  PAGODA_CHECK(sample.scores.count == 0 || sample.scores.count == sample.tokens.count);
+  const auto tokens = std::span(step.tokens).subspan(sample.tokens.begin, sample.tokens.count);
+  const auto scores = std::span(step.scores).subspan(sample.scores.begin, sample.scores.count);
   const std::optional<base::RequestId> id = scheduler_.RequestFor(sample);
   if (!id) return {};
   if (!sample.finite) return {.finish = FinishReason::kNonFinite};
+  if (tokens.empty()) return {.finish = FinishReason::kNothingAllowed};
   const scheduler::NewRequest& request = scheduler_.request(*id);
   const std::int32_t num_known = request.choice(sample.choice).num_known();
   PAGODA_CHECK(num_known >= request.prompt_length());
@@ -152,7 +170,9 @@ SampleOutcome EngineLoop::Judge(const scheduler::SampleResult& sample,
     sink_.OnTokens({.request = *id,
                     .choice = sample.choice,
                     .tokens = tokens.first(verdict.outcome.num_accepted),
-                    .showable_bytes = verdict.showable_bytes});
+                    .showable_bytes = verdict.showable_bytes,
+                    .scores = scores.empty() ? scores : scores.first(verdict.outcome.num_accepted),
+                    .alternatives = step.alternatives});
   }
   if (verdict.outcome.finish) {
     progress.text_end = verdict.text_bytes;

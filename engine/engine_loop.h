@@ -55,8 +55,9 @@ class EngineLoop {
 
   bool PlanAndSubmit();
   void AwaitOldest();
-  scheduler::SampleOutcome Judge(const scheduler::SampleResult& sample,
-                                 std::span<const base::TokenId> tokens);
+  void DeliverScores(const scheduler::StepResult& step, const scheduler::ScoreResult& result);
+  scheduler::SampleOutcome Judge(const scheduler::StepResult& step,
+                                 const scheduler::SampleResult& sample);
   void HandleFailure(base::JobId job, const absl::Status& why);
   void DiscardInFlight();
   void MoveFence(base::JobId done);

@@ -15,16 +15,16 @@ ModelExecutor::ModelExecutor(std::unique_ptr<model::Model> model,
       eos_tokens_(options.eos_tokens),
       builder_(options.limits),
       sampler_(model_->MakeSampler()) {
-  masked_tokens_.reserve(eos_tokens_.size() + static_cast<std::size_t>(options.max_stop_token_ids));
+  masked_tokens_.reserve(eos_tokens_.size() + base::kMaxStopTokenIds);
   tasks_.reserve(static_cast<std::size_t>(options.limits.max_logit_rows));
-  const auto max_rows = static_cast<std::size_t>(options.limits.max_logit_rows);
-  task_samples_.reserve(max_rows);
-  row_is_taken_.reserve(max_rows);
-  shared_logits_.resize(model_->info().vocabulary_size);
-  drawn_.reserve(max_rows);
-  tokens_.reserve(max_rows);
+  score_tasks_.reserve(static_cast<std::size_t>(options.limits.max_logit_rows));
+  drawn_.reserve(static_cast<std::size_t>(options.limits.max_logit_rows));
   result_.samples.reserve(static_cast<std::size_t>(options.limits.max_logit_rows));
+  result_.prompt_scores.reserve(static_cast<std::size_t>(options.limits.max_num_seqs));
   result_.tokens.reserve(static_cast<std::size_t>(options.limits.max_logit_rows));
+  result_.scores.reserve(static_cast<std::size_t>(options.limits.max_logit_rows));
+  result_.alternatives.reserve(static_cast<std::size_t>(options.limits.max_logit_rows) *
+                               base::kMaxAlternatives);
 }
 
 ModelExecutor::~ModelExecutor() = default;
@@ -34,12 +34,18 @@ absl::Status ModelExecutor::Submit(const StepPlan& plan) {
   has_step_ = true;
   result_.job = plan.job;
   result_.samples.clear();
+  result_.prompt_scores.clear();
   result_.tokens.clear();
+  result_.scores.clear();
+  result_.alternatives.clear();
   UpdateSampler(plan);
   ApplyMemoryEffects(plan);
   const model::ModelInput& input = builder_.Build(plan);
   step_status_ = input.sequences.empty() ? absl::OkStatus() : model_->Forward(input);
-  if (step_status_.ok()) DrawSamples(plan);
+  if (step_status_.ok()) {
+    ScorePrompts(plan);
+    DrawSamples(plan);
+  }
   return absl::OkStatus();
 }
 
@@ -59,20 +65,23 @@ void ModelExecutor::UpdateSampler(const StepPlan& plan) {
 }
 
 void ModelExecutor::OpenInSampler(const StepPlan& plan, const scheduler::SlotOpening& opening) {
-  const auto tokens = std::span(plan.tokens);
-  const auto stop_ids = tokens.subspan(opening.stop_token_ids.begin, opening.stop_token_ids.count);
+  const auto of = [](const auto& items, scheduler::Range range) {
+    return std::span(items).subspan(range.begin, range.count);
+  };
+  const auto stop_ids = of(plan.tokens, opening.stop_token_ids);
   masked_tokens_.assign(stop_ids.begin(), stop_ids.end());
   if (!opening.sampling.ignore_eos) {
     masked_tokens_.insert(masked_tokens_.end(), eos_tokens_.begin(), eos_tokens_.end());
   }
-  sampler_->Open(
-      opening.slot,
-      {.params = opening.sampling,
-       .history = tokens.subspan(opening.history.begin, opening.history.count),
-       .num_prompt_tokens = static_cast<std::int32_t>(opening.num_prompt_tokens),
-       .logit_bias =
-           std::span(plan.logit_bias).subspan(opening.logit_bias.begin, opening.logit_bias.count),
-       .masked_below_min_tokens = masked_tokens_});
+  sampler_->Open(opening.slot,
+                 {.params = opening.sampling,
+                  .history = of(plan.tokens, opening.history),
+                  .num_prompt_tokens = static_cast<std::int32_t>(opening.num_prompt_tokens),
+                  .logit_bias = of(plan.logit_bias, opening.logit_bias),
+                  .masked_below_min_tokens = masked_tokens_,
+                  .allowed_words = of(plan.allowed_words, opening.allowed_words),
+                  .bad_words = of(plan.tokens, opening.bad_words),
+                  .logprob_token_ids = of(plan.tokens, opening.logprob_token_ids)});
 }
 
 void ModelExecutor::ApplyMemoryEffects(const StepPlan& plan) {
@@ -93,50 +102,69 @@ void ModelExecutor::ApplyMemoryEffects(const StepPlan& plan) {
   }
 }
 
-// A draw changes its row in place. So of several choices that draw from one row, all but the first
-// draw from a copy, and before it does.
+void ModelExecutor::ScorePrompts(const StepPlan& plan) {
+  score_tasks_.clear();
+  for (const scheduler::ScoreRequest& request : plan.scores) {
+    const auto tokens = std::span(plan.tokens).subspan(request.tokens.begin, request.tokens.count);
+    for (std::uint32_t i = 0; i < tokens.size(); ++i) {
+      score_tasks_.push_back(
+          {.slot = request.slot,
+           .token = tokens[i],
+           .logits = model_->Logits(static_cast<std::int32_t>(request.first_row + i))});
+    }
+  }
+  drawn_.resize(score_tasks_.size());
+  sampler_->ScoreBatch(score_tasks_, drawn_, result_.alternatives);
+  std::size_t next = 0;
+  for (const scheduler::ScoreRequest& request : plan.scores) {
+    scheduler::ScoreResult result{
+        .slot = request.slot,
+        .slot_generation = request.slot_generation,
+        .first_position = request.first_position,
+        .scores = {static_cast<std::uint32_t>(result_.scores.size()), request.tokens.count}};
+    for (std::uint32_t i = 0; i < request.tokens.count; ++i) {
+      result.finite &= drawn_[next].finite;
+      result_.scores.push_back(drawn_[next++].score);
+    }
+    result_.prompt_scores.push_back(result);
+  }
+}
+
 void ModelExecutor::DrawSamples(const StepPlan& plan) {
   tasks_.clear();
-  task_samples_.clear();
-  row_is_taken_.assign(plan.rows.size(), false);
-  tokens_.resize(plan.samples.size());
-  for (std::uint32_t i = 0; i < plan.samples.size(); ++i) {
-    const scheduler::SampleRequest& request = plan.samples[i];
+  for (const scheduler::SampleRequest& request : plan.samples) {
     PAGODA_CHECK(request.row < plan.rows.size());
-    if (row_is_taken_[request.row]) {
-      tokens_[i] = DrawFromCopy(request);
-      continue;
-    }
-    row_is_taken_[request.row] = true;
-    task_samples_.push_back(i);
     tasks_.push_back({.slot = request.slot,
                       .choice = request.choice,
                       .position = request.position,
                       .logits = model_->Logits(static_cast<std::int32_t>(request.row))});
   }
   drawn_.resize(tasks_.size());
-  sampler_->SampleBatch(tasks_, drawn_);
-  for (std::size_t t = 0; t < drawn_.size(); ++t) tokens_[task_samples_[t]] = drawn_[t];
-  for (std::size_t i = 0; i < tokens_.size(); ++i) Report(plan.samples[i], tokens_[i]);
-}
-
-model::SampledToken ModelExecutor::DrawFromCopy(const scheduler::SampleRequest& request) {
-  const std::span<const float> row = model_->Logits(static_cast<std::int32_t>(request.row));
-  std::copy_n(row.begin(), shared_logits_.size(), shared_logits_.begin());
-  return sampler_->Sample(request.slot, request.choice, request.position, shared_logits_);
+  sampler_->SampleBatch(tasks_, drawn_, result_.alternatives);
+  for (std::size_t i = 0; i < drawn_.size(); ++i) Report(plan.samples[i], drawn_[i]);
 }
 
 void ModelExecutor::Report(const scheduler::SampleRequest& request,
                            const model::SampledToken& drawn) {
   const auto begin = static_cast<std::uint32_t>(result_.tokens.size());
+  const auto first_score = static_cast<std::uint32_t>(result_.scores.size());
+  // A prompt with a broken row is broken as a whole.
+  const bool is_whole =
+      drawn.finite && std::ranges::none_of(result_.prompt_scores, [&](const auto& score) {
+        return score.slot == request.slot && !score.finite;
+      });
+  const bool has_token = is_whole && !drawn.nothing_allowed;
+  const bool has_score = has_token && drawn.score.rank > 0;
   result_.samples.push_back({.slot = request.slot,
                              .slot_generation = request.slot_generation,
                              .choice = request.choice,
                              .position = request.position,
-                             .tokens = {.begin = begin, .count = drawn.finite ? 1u : 0u},
-                             .finite = drawn.finite});
-  if (!drawn.finite) return;
+                             .tokens = {.begin = begin, .count = has_token ? 1u : 0u},
+                             .scores = {.begin = first_score, .count = has_score ? 1u : 0u},
+                             .finite = is_whole});
+  if (!has_token) return;
   result_.tokens.push_back(drawn.token);
+  if (has_score) result_.scores.push_back(drawn.score);
   builder_.SetLastToken(request.slot, drawn.token);
 }
 

@@ -13,7 +13,6 @@ namespace pagoda::engine {
 struct ModelExecutorOptions {
   BatchLimits limits;
   std::vector<base::TokenId> eos_tokens;
-  std::int32_t max_stop_token_ids = 64;  // of one request
 };
 
 // Runs steps on a model. On the CPU a step is done when Submit returns: memory effects in plan
@@ -34,21 +33,18 @@ class ModelExecutor final : public Executor {
   void UpdateSampler(const scheduler::StepPlan& plan);
   void OpenInSampler(const scheduler::StepPlan& plan, const scheduler::SlotOpening& opening);
   void ApplyMemoryEffects(const scheduler::StepPlan& plan);
+  void ScorePrompts(const scheduler::StepPlan& plan);
   void DrawSamples(const scheduler::StepPlan& plan);
-  model::SampledToken DrawFromCopy(const scheduler::SampleRequest& request);
   void Report(const scheduler::SampleRequest& request, const model::SampledToken& drawn);
 
   const std::unique_ptr<model::Model> model_;
   const std::vector<base::TokenId> eos_tokens_;
   BatchBuilder builder_;
   const std::unique_ptr<model::Sampler> sampler_;
-  std::vector<base::TokenId> masked_tokens_;  // scratch of OpenInSampler
-  std::vector<model::SampleTask> tasks_;      // scratch of DrawSamples
-  std::vector<std::uint32_t> task_samples_;   // which sample each task is
-  std::vector<bool> row_is_taken_;            // by row of the step
-  std::vector<float> shared_logits_;          // a copy of a row that several choices draw from
-  std::vector<model::SampledToken> drawn_;    // by task
-  std::vector<model::SampledToken> tokens_;   // by sample
+  std::vector<base::TokenId> masked_tokens_;   // scratch of OpenInSampler
+  std::vector<model::SampleTask> tasks_;       // scratch of DrawSamples
+  std::vector<model::ScoreTask> score_tasks_;  // scratch of ScorePrompts
+  std::vector<model::SampledToken> drawn_;     // scratch of both
 
   bool has_step_ = false;  // submitted and not awaited
   absl::Status step_status_;

@@ -125,11 +125,13 @@ absl::Status LlamaModel::Initialize(const LoadPlan& plan) {
   FillInfo(plan);
   PAGODA_RETURN_IF_ERROR(kernels::CheckGeometry(ops_->capabilities(), info_.kv_geometry));
   PAGODA_ASSIGN_OR_RETURN(weights_, LoadWeights(plan.weights, config_, *ops_, plan.activation));
-  PAGODA_ASSIGN_OR_RETURN(pass_, ForwardPass::Create(config_, weights_, *ops_,
-                                                     {.max_tokens = options_.max_num_batched_tokens,
-                                                      .max_sequences = options_.max_num_seqs,
-                                                      .max_logit_rows = options_.max_num_seqs,
-                                                      .max_positions = plan.memory.max_model_len}));
+  PAGODA_ASSIGN_OR_RETURN(
+      pass_, ForwardPass::Create(
+                 config_, weights_, *ops_,
+                 {.max_tokens = options_.max_num_batched_tokens,
+                  .max_sequences = options_.max_num_seqs,
+                  .max_logit_rows = std::max(options_.max_logit_rows, options_.max_num_seqs),
+                  .max_positions = plan.memory.max_model_len}));
   return absl::OkStatus();
 }
 

@@ -41,6 +41,7 @@ struct ModelOptions {
   std::int32_t block_size = 16;
   std::int32_t max_num_batched_tokens = 512;
   std::int32_t max_num_seqs = 64;
+  std::int32_t max_logit_rows = 0;    // of a step; 0: max_num_seqs
   std::int32_t max_model_len = 0;     // 0: the model's own
   std::uint32_t vocabulary_size = 0;  // of the tokenizer; 0: what the model's files say
 };

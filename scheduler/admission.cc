@@ -76,7 +76,7 @@ Offer LookUp(SchedulerState& state, LiveRequest& live, std::uint32_t index, bool
   const std::int32_t num_shared = is_first ? 0 : live.request->prompt_length() / state.block_size();
   Offer offer;
   const NamespaceIndex* entries =
-      UsesCache(state, live) ? state.cache.FindNamespace(*live.request->cache_namespace) : nullptr;
+      ReadsCache(state, live) ? state.cache.FindNamespace(*live.request->cache_namespace) : nullptr;
   const bool has_own_tokens = choice.num_known() > live.request->prompt_length();
   if (entries != nullptr && (is_first || has_own_tokens)) {
     live.request->ExtendKeys(entries->keyer(), index);
@@ -118,7 +118,8 @@ bool IsAffordable(SchedulerState& state, LiveRequest& live, const StepBudget& bu
     const std::int32_t known = choice.num_known();
     if (known > state.history_room_tokens) return false;  // a fresh plan has room for any sequence
     const std::int32_t start = StartOf(state, choice, offer);
-    if (FittingTokens({start, 0}, known - start, budget.tokens, state.block_size(), budget) <= 0) {
+    if (FittingTokens({start, 0}, known - start, budget.tokens, state.block_size(), budget,
+                      live.scored_rows()) <= 0) {
       return false;
     }
   }

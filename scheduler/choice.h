@@ -16,9 +16,10 @@ enum class FinishReason : std::uint8_t {
   kCancelled,  // by the caller
   kDeadline,
   kSlowConsumer,
-  kNonFinite,  // the model's logits were not finite
-  kFailed,     // the request's step failed twice, the second time alone
-  kShutdown,   // the drain's grace ended
+  kNonFinite,       // the model's logits were not finite
+  kNothingAllowed,  // the request's own masks left no token to draw
+  kFailed,          // the request's step failed twice, the second time alone
+  kShutdown,        // the drain's grace ended
 };
 
 // Progress of a choice's stop condition, and where it ended the text; plain data, kept across

@@ -25,6 +25,13 @@ std::optional<RequestIndex> LiveRequestOf(const SchedulerState& state, const Dra
   return item.place;
 }
 
+// What a step gave for one item; null where it gave nothing of the kind.
+struct ItemResult {
+  const SampleResult* sample = nullptr;
+  const SampleOutcome* outcome = nullptr;
+  const ScoreResult* score = nullptr;
+};
+
 bool IsCurrent(const LiveRequest& live, const DraftItem& item) {
   return live.is_running() && live.incarnation == item.incarnation;
 }
@@ -50,7 +57,10 @@ void AcceptTokens(SchedulerState& state, RequestIndex index, std::uint32_t choic
   const std::int32_t max_length = live.request->prompt_length() + live.request->max_tokens();
   PAGODA_CHECK_MSG(outcome.finish.has_value() || choice.num_known() < max_length,
                    "a request reached max_tokens and was not ended");
-  if (outcome.finish.has_value()) EndChoice(state, index, choice_index, *outcome.finish);
+  if (!outcome.finish.has_value()) return;
+  // The caller's masks do not fit the model: that is the whole request's end.
+  if (*outcome.finish == FinishReason::kNothingAllowed) return End(state, index, *outcome.finish);
+  EndChoice(state, index, choice_index, *outcome.finish);
 }
 
 // A sample of an open choice. `outcome` is what the engine decided about its tokens.
@@ -68,11 +78,24 @@ void TakeSample(SchedulerState& state, RequestIndex index, const SampleResult& s
                    "a token drawn again after a preemption differs");
 }
 
+// What the jobs in flight of a preempted request gave counts like any other.
+void TakeScores(LiveRequest& live, const ScoreResult& score) {
+  const auto first = static_cast<std::int32_t>(score.first_position);
+  const auto end = first + static_cast<std::int32_t>(score.scores.count);
+  PAGODA_CHECK_MSG(first <= live.num_scored, "a result leaves a gap in the prompt's scores");
+  live.num_scored = std::max(live.num_scored, end);
+}
+
 void CompleteItem(SchedulerState& state, const DraftItem& item, const StepResult& result,
-                  const SampleResult* sample, const SampleOutcome* outcome) {
+                  const ItemResult& of_item) {
+  const auto [sample, outcome, score] = of_item;
   const auto index = LiveRequestOf(state, item);
   if (!index.has_value()) return;
-  const LiveRequest& live = state.requests[*index];
+  LiveRequest& live = state.requests[*index];
+  if (score != nullptr) {
+    if (!score->finite) return End(state, *index, FinishReason::kNonFinite);
+    TakeScores(live, *score);
+  }
   if (sample != nullptr && !sample->finite) {
     // Nothing of this step is sealed: its KV may be as wrong as its logits.
     const std::int32_t num_known = live.request->choice(item.choice).num_known();
@@ -112,16 +135,22 @@ void CompleteJob(SchedulerState& state, const StepResult& result,
   PAGODA_CHECK(outcomes.size() == result.samples.size());
   state.jobs.Leave(*record, JobRecord::Phase::kDone);
   std::size_t next_sample = 0;
+  std::size_t next_score = 0;
   for (const DraftItem& item : record->items) {
-    const SampleResult* sample = nullptr;
-    const SampleOutcome* outcome = nullptr;
+    ItemResult of_item;
     if (item.samples) {
-      sample = &SampleOf(item, result, next_sample);
-      outcome = &outcomes[next_sample++];
+      of_item.sample = &SampleOf(item, result, next_sample);
+      of_item.outcome = &outcomes[next_sample++];
     }
-    CompleteItem(state, item, result, sample, outcome);
+    if (next_score < result.prompt_scores.size() &&
+        result.prompt_scores[next_score].slot == item.slot) {
+      of_item.score = &result.prompt_scores[next_score++];
+      PAGODA_CHECK(of_item.score->slot_generation == item.slot_generation);
+    }
+    CompleteItem(state, item, result, of_item);
   }
   PAGODA_CHECK(next_sample == result.samples.size());
+  PAGODA_CHECK(next_score == result.prompt_scores.size());
 }
 
 void FailJob(SchedulerState& state, base::JobId job) {
@@ -146,6 +175,18 @@ void FailJob(SchedulerState& state, base::JobId job) {
       RollBack(state, sequence.request);
     }
   }
+}
+
+std::optional<ScorePlace> PlaceOfScore(const SchedulerState& state, const ScoreResult& score) {
+  const JobRecord* record = state.jobs.OldestInFlight();
+  if (record == nullptr) return std::nullopt;
+  const DraftItem* item = record->ItemOf(score.slot, score.slot_generation);
+  if (item == nullptr) return std::nullopt;
+  const auto index = LiveRequestOf(state, *item);
+  if (!index.has_value()) return std::nullopt;
+  const auto next = static_cast<std::uint32_t>(state.requests[*index].num_scored);
+  if (next >= score.first_position + score.scores.count) return std::nullopt;
+  return ScorePlace{.request = item->request, .next_position = next};
 }
 
 std::optional<base::RequestId> RequestForSample(const SchedulerState& state,

@@ -10,6 +10,7 @@ namespace pagoda::scheduler {
 void CompleteJob(SchedulerState& state, const StepResult& result,
                  std::span<const SampleOutcome> outcomes);
 void FailJob(SchedulerState& state, base::JobId job);
+std::optional<ScorePlace> PlaceOfScore(const SchedulerState& state, const ScoreResult& score);
 std::optional<base::RequestId> RequestForSample(const SchedulerState& state,
                                                 const SampleResult& sample);
 

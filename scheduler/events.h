@@ -18,6 +18,12 @@ struct FinishEvent {
   Receipt receipt;
 };
 
+// Where scores of a prompt belong.
+struct ScorePlace {
+  base::RequestId request;
+  std::uint32_t next_position = 0;  // scores before it were given already
+};
+
 // What the engine thread decided about one sample, token by token (stops have one owner).
 struct SampleOutcome {
   std::uint32_t num_accepted = 0;      // of the sample's tokens

@@ -208,6 +208,10 @@ bool IsNatural(FinishReason reason) {
 
 }  // namespace
 
+bool ReadsCache(const SchedulerState& state, const LiveRequest& live) {
+  return UsesCache(state, live) && !live.needs_scores();
+}
+
 bool UsesCache(const SchedulerState& state, const LiveRequest& live) {
   return !live.request->one_request_namespace && live.key_epoch == state.cache.epoch();
 }
@@ -302,7 +306,7 @@ void SealComputed(SchedulerState& state, Sequence& sequence, std::int32_t num_co
 void AdoptAhead(SchedulerState& state, Sequence& sequence) {
   const LiveRequest& live = state.RequestOf(sequence);
   const std::int32_t block_size = state.block_size();
-  if (!UsesCache(state, live)) return;
+  if (!ReadsCache(state, live)) return;
   if (state.draft.ItemOf(sequence.slot) != nullptr) return;
   while (sequence.num_planned % block_size == 0 && state.table_room_entries > 0 &&
          sequence.num_planned + block_size <= sequence.num_known &&
@@ -339,7 +343,7 @@ void AdoptAhead(SchedulerState& state, Sequence& sequence) {
 bool NextBlockIsBeingWritten(SchedulerState& state, const Sequence& sequence) {
   const std::int32_t block_size = state.block_size();
   const LiveRequest& live = state.RequestOf(sequence);
-  if (!UsesCache(state, live) || sequence.num_planned % block_size != 0) return false;
+  if (!ReadsCache(state, live) || sequence.num_planned % block_size != 0) return false;
   if (sequence.num_planned + block_size > sequence.num_known) return false;
   ExtendKeys(state, sequence);
   const std::int32_t next = sequence.num_planned / block_size;

@@ -8,7 +8,9 @@ namespace pagoda::scheduler {
 // its sequences.
 
 // Its keys are of the current epoch: its blocks may be found and may be published.
+// Whether what it computes is published. `ReadsCache`: whether it also takes what others published.
 bool UsesCache(const SchedulerState& state, const LiveRequest& live);
+bool ReadsCache(const SchedulerState& state, const LiveRequest& live);
 // Keys all full blocks of the sequence's known tokens. Requires: UsesCache.
 void ExtendKeys(SchedulerState& state, const Sequence& sequence);
 // The key of the block before `block_index` of the sequence's tokens.

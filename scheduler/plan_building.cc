@@ -67,6 +67,9 @@ void OpenRows(SchedulerState& state, const Sequence& sequence, StepPlan& plan) {
   opening.num_prompt_tokens = static_cast<std::uint32_t>(sequence.prompt_length);
   opening.history = AppendAll<base::TokenId>(plan.tokens, state.ChoiceOf(sequence).tokens);
   opening.stop_token_ids = AppendAll<base::TokenId>(plan.tokens, request.stop_token_ids());
+  opening.bad_words = AppendAll<base::TokenId>(plan.tokens, request.bad_words());
+  opening.logprob_token_ids = AppendAll<base::TokenId>(plan.tokens, request.logprob_token_ids());
+  opening.allowed_words = AppendAll<std::uint32_t>(plan.allowed_words, request.allowed_words());
   opening.logit_bias = AppendAll<base::LogitBias>(plan.logit_bias, request.logit_bias());
   OpenSlot(state.slots[sequence.slot.value()], opening, plan);
   if (sequence.num_known > sequence.prompt_length) return;
@@ -86,6 +89,29 @@ std::uint32_t TokensWithoutKv(const SchedulerState& state, const DraftItem& item
     ++position;
   }
   return static_cast<std::uint32_t>(position - item.stretch.first_position);
+}
+
+// The rows of the item that are scored, and the tokens they are about.
+void WriteScores(const SchedulerState& state, const DraftItem& item, std::uint32_t work,
+                 StepPlan& plan) {
+  const Sequence& sequence = state.SequenceIn(item.slot);
+  const std::int32_t from = item.stretch.first_position;
+  const ScoredRows scored = state.RequestOf(sequence).scored_rows();
+  const std::int32_t count = scored.Within(from, item.stretch.num_tokens);
+  if (count == 0) return;
+  const std::int32_t first = std::max(from, scored.begin);
+  const auto first_row = static_cast<std::uint32_t>(plan.rows.size());
+  for (std::int32_t position = first; position < first + count; ++position) {
+    Append(plan.rows, {work, static_cast<std::uint32_t>(position - from)});
+  }
+  const auto tokens =
+      std::span<const base::TokenId>(state.ChoiceOf(sequence).tokens)
+          .subspan(static_cast<std::size_t>(first) + 1, static_cast<std::size_t>(count));
+  Append(plan.scores, {.first_row = first_row,
+                       .slot = item.slot,
+                       .slot_generation = item.slot_generation,
+                       .first_position = static_cast<std::uint32_t>(first + 1),
+                       .tokens = AppendAll(plan.tokens, tokens)});
 }
 
 void WriteSample(const DraftItem& item, std::uint32_t row, StepPlan& plan) {
@@ -118,6 +144,7 @@ void WriteWork(SchedulerState& state, const DraftItem& item, StepPlan& plan) {
   work.appended_blocks.count =
       static_cast<std::uint32_t>(plan.block_appends.size()) - work.appended_blocks.begin;
   const std::uint32_t work_index = Append(plan.work, work);
+  WriteScores(state, item, work_index, plan);
   if (!item.samples) return;
   WriteSample(
       item,

@@ -62,8 +62,10 @@ DraftItem& BeginItem(SchedulerState& state, const Sequence& sequence,
                               .stretch = stretch});
 }
 
-// Gives one sequence at most `most` of its next tokens. Returns whether it got any.
-bool Give(SchedulerState& state, base::SlotId slot, std::int32_t most, StepBudget& budget) {
+// Gives one sequence at most `most` of its next tokens. Rows that are only scored leave
+// `rows_for_others`. Returns whether it got any.
+bool Give(SchedulerState& state, base::SlotId slot, std::int32_t most, StepBudget& budget,
+          std::int32_t rows_for_others = 0) {
   Sequence& sequence = state.SequenceIn(slot);
   if (!IsPlannable(state, sequence)) return false;
   DraftItem* item = state.draft.ItemOf(slot);
@@ -74,8 +76,12 @@ bool Give(SchedulerState& state, base::SlotId slot, std::int32_t most, StepBudge
 
   const PlannedStretch before =
       item != nullptr ? item->stretch : PlannedStretch{sequence.num_planned, 0};
+  const LiveRequest& live = state.RequestOf(sequence);
+  const ScoredRows scored = live.scored_rows();
+  StepBudget share = budget;
+  if (live.needs_scores()) share.logit_rows -= rows_for_others;
   const std::int32_t count =
-      FittingTokens(before, sequence.gap(), most, state.block_size(), budget);
+      FittingTokens(before, sequence.gap(), most, state.block_size(), share, scored);
   if (count <= 0 || !Grow(state, sequence, sequence.num_planned + count)) return false;
 
   item = state.draft.ItemOf(slot);  // growing may have dropped a victim's item and moved this one
@@ -85,6 +91,7 @@ bool Give(SchedulerState& state, base::SlotId slot, std::int32_t most, StepBudge
     item = &BeginItem(state, sequence, before);
     item->is_decode = is_new && count == 1;
   }
+  budget.logit_rows -= scored.Within(item->end(), count);
   item->stretch.num_tokens += count;
   sequence.num_planned += count;
   item->samples = sequence.gap() == 0;
@@ -125,7 +132,8 @@ void ContinueRunning(SchedulerState& state, std::int32_t prefill_share, StepBudg
       --decodes_left;
       Give(state, slot, 1, budget);
     } else {
-      Give(state, slot, std::min(prefill_share, budget.tokens - decodes_left), budget);
+      Give(state, slot, std::min(prefill_share, budget.tokens - decodes_left), budget,
+           decodes_left);
     }
   }
 }

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/field_error.h"
 #include "base/status_macros.h"
+#include "base/token_score.h"
 #include "scheduler/completion.h"
 #include "scheduler/lifecycle.h"
 #include "scheduler/planning.h"
@@ -98,7 +99,9 @@ void ReservePlan(const SchedulerState& state, StepPlan& plan) {
   plan.closed.reserve(slots);
   plan.opened.reserve(slots);
   plan.work.reserve(slots);
-  plan.rows.reserve(slots);
+  const auto rows = static_cast<std::size_t>(config.max_logit_rows_per_step);
+  plan.rows.reserve(rows);
+  plan.scores.reserve(slots);
   plan.samples.reserve(slots);
   // Admissions and adoptions ahead within the room, blocks handed out, and blocks adopted by
   // completions since the last plan of their sequence.
@@ -109,7 +112,10 @@ void ReservePlan(const SchedulerState& state, StepPlan& plan) {
   plan.copies.reserve(slots);
   plan.memory_effects.reserve(blocks + slots);
   plan.plan_tokens.reserve(tokens);
-  plan.tokens.reserve(room + slots * ModelLimits::kMaxStopTokenIds);
+  constexpr std::size_t kTokensOfOpening =
+      base::kMaxStopTokenIds + base::kMaxBadWordEntries + base::kMaxLogprobTokenIds;
+  plan.tokens.reserve(room + rows + slots * kTokensOfOpening);
+  plan.allowed_words.reserve(slots * base::DivUp<std::size_t>(config.vocabulary_size, 32));
   plan.logit_bias.reserve(slots * ModelLimits::kMaxLogitBiases);
 }
 
@@ -173,6 +179,8 @@ void Scheduler::Add(NewRequest request) {
   PAGODA_CHECK_MSG(
       request.WorstCaseBlocks(state.block_size()) <= state.pool.Capacity(request.tenant),
       "a request that can never fit the pool was let in");
+  PAGODA_CHECK(request.allowed_words().size() * 32 <
+               std::size_t{state.config.vocabulary_size} + 32);
   PAGODA_CHECK(request.num_choices() <= state.slots.size());
   const RequestIndex index = state.requests.Add(std::move(request));
   LiveRequest& live = state.requests[index];
@@ -196,6 +204,10 @@ const StepPlan* Scheduler::TryPlan(base::Instant now) { return MakePlan(*state_,
 
 std::optional<base::RequestId> Scheduler::RequestFor(const SampleResult& sample) const {
   return RequestForSample(*state_, sample);
+}
+
+std::optional<ScorePlace> Scheduler::PlaceOf(const ScoreResult& score) const {
+  return PlaceOfScore(*state_, score);
 }
 
 const NewRequest& Scheduler::request(base::RequestId id) const {

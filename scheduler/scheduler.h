@@ -31,6 +31,7 @@ struct SchedulerConfig {
   std::int64_t max_queued_tokens = 4 << 20;
   std::int32_t max_in_flight = 1;
   std::int32_t max_namespaces = 1024;
+  std::uint32_t vocabulary_size = 0;  // 0: no request may restrict its tokens
   KeyDomain key_domain;
 };
 
@@ -85,6 +86,9 @@ class Scheduler {
   // skipped, as must one of a choice that ended. Requires: the sample belongs to the oldest job in
   // flight.
   std::optional<base::RequestId> RequestFor(const SampleResult& sample) const;
+  // Whose prompt these scores are about, and the position of the first of them that is new; none
+  // when the request has ended or nothing is new. Requires: as for RequestFor.
+  std::optional<ScorePlace> PlaceOf(const ScoreResult& score) const;
   // Requires: the request is live.
   const NewRequest& request(base::RequestId id) const;
   StopProgress& stop_progress(base::RequestId id, std::uint32_t choice = 0);

@@ -9,6 +9,7 @@
 #include "scheduler/prefix_cache.h"
 #include "scheduler/receipt.h"
 #include "scheduler/request.h"
+#include "scheduler/step_budget.h"
 
 namespace pagoda::scheduler {
 
@@ -34,11 +35,21 @@ struct LiveRequest {
   std::int32_t times_overtaken = 0;
   std::int32_t num_failures = 0;  // of its step, in a row without a new token
   bool was_admitted = false;
+  // Leading tokens of the prompt whose score has been given; the first has none.
+  std::int32_t num_scored = 1;
   std::int64_t added_at_step = 0;
   base::JobId counted_prefill, counted_decode;  // the newest jobs in the receipt's steps
   Receipt receipt;
 
   bool is_running() const { return phase == Phase::kRunning; }
+  // Rows of the prompt that are still to be scored; they are its first open choice's. Until there
+  // are none, the request computes its prompt itself: what is found in the cache has no rows.
+  ScoredRows scored_rows() const {
+    const std::int32_t end = request->prompt_length() - 1;
+    if (!request->sampling().prompt_logprobs.has_value() || num_scored > end) return {};
+    return {.begin = num_scored - 1, .end = end};
+  }
+  bool needs_scores() const { return scored_rows().end > 0; }
   // Requires: not ended.
   const Choice& first_open() const {
     return *std::ranges::find_if(request->choices(), &Choice::is_open);

@@ -29,19 +29,34 @@ struct PlannedStretch {
   std::int32_t num_tokens = 0;
 };
 
+// Positions of a prompt whose rows are wanted for what they say about the next token: begin ... end
+// - 1.
+struct ScoredRows {
+  std::int32_t begin = 0;
+  std::int32_t end = 0;
+
+  constexpr std::int32_t Within(std::int32_t first_position, std::int32_t num_tokens) const {
+    return std::max(0,
+                    std::min(first_position + num_tokens, end) - std::max(first_position, begin));
+  }
+};
+
 // How many of the next `gap` tokens after `stretch` fit: at most `most`, within the budget. Less
 // than the whole gap ends on a block boundary, and the whole gap needs a logit row, so 0 is a
-// possible answer.
+// possible answer. A stretch with scored rows ends anywhere: rows may be fewer than a block.
 constexpr std::int32_t FittingTokens(const PlannedStretch& stretch, std::int32_t gap,
                                      std::int32_t most, std::int32_t block_size,
-                                     const StepBudget& budget) {
+                                     const StepBudget& budget, const ScoredRows& scored = {}) {
   const std::int32_t from = stretch.first_position + stretch.num_tokens;
   const auto align = [&](std::int32_t count) {
     if (count >= gap) return gap;
+    if (scored.end > from) return std::max(0, count);
     return std::max(0, (from + count) / block_size * block_size - from);
   };
   std::int32_t count = align(std::min({gap, most, budget.tokens}));
-  if (count == gap && budget.logit_rows < 1) count = align(gap - 1);
+  while (count > 0 && scored.Within(from, count) + (count == gap) > budget.logit_rows) {
+    count = align(count - 1);
+  }
   const std::int64_t before = AttentionChunks(stretch.first_position, stretch.num_tokens);
   while (count > 0 && AttentionChunks(stretch.first_position, stretch.num_tokens + count) - before >
                           budget.attention_chunks) {

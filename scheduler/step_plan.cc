@@ -9,6 +9,7 @@ void StepPlan::Clear() {
   work.clear();
   rows.clear();
   samples.clear();
+  scores.clear();
   block_appends.clear();
   zeros.clear();
   copies.clear();
@@ -16,6 +17,7 @@ void StepPlan::Clear() {
   plan_tokens.clear();
   tokens.clear();
   logit_bias.clear();
+  allowed_words.clear();
 }
 
 }  // namespace pagoda::scheduler

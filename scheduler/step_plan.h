@@ -6,6 +6,7 @@
 
 #include "base/ids.h"
 #include "base/sampling_params.h"
+#include "base/token_score.h"
 
 namespace pagoda::scheduler {
 
@@ -28,6 +29,9 @@ struct SlotOpening {
   Range history;         // in StepPlan::tokens: all known tokens, prompt and generated
   Range logit_bias;      // in StepPlan::logit_bias
   Range stop_token_ids;  // in StepPlan::tokens: masked, with EOS, while below min_tokens
+  Range bad_words;       // in StepPlan::tokens: each word as its number of tokens, then the tokens
+  Range allowed_words;   // in StepPlan::allowed_words: a bit per token; none: all are allowed
+  Range logprob_token_ids;  // in StepPlan::tokens; none: the likeliest
 };
 
 // One input token: a value, or "what the newest sample of this slot gave" when the step that
@@ -73,6 +77,16 @@ struct SampleRequest {
   std::uint32_t position = 0;  // of the token being drawn
 };
 
+// What neighbouring rows say about tokens of the prompt that are known already: the i-th row about
+// the i-th token.
+struct ScoreRequest {
+  std::uint32_t first_row = 0;  // index into StepPlan::rows
+  base::SlotId slot;
+  std::uint32_t slot_generation = 0;
+  std::uint32_t first_position = 0;  // of the first token
+  Range tokens;                      // in StepPlan::tokens; as many rows
+};
+
 struct BlockZero {
   base::KvGroupId group;
   base::BlockId block;
@@ -103,6 +117,7 @@ struct StepPlan {
   std::vector<WorkItem> work;
   std::vector<LogitRow> rows;
   std::vector<SampleRequest> samples;
+  std::vector<ScoreRequest> scores;  // at most one per work item, in their order
   std::vector<BlockAppend> block_appends;
   std::vector<BlockZero> zeros;
   std::vector<BlockCopy> copies;
@@ -110,6 +125,7 @@ struct StepPlan {
   std::vector<PlanToken> plan_tokens;
   std::vector<base::TokenId> tokens;
   std::vector<base::LogitBias> logit_bias;
+  std::vector<std::uint32_t> allowed_words;
 
   std::span<const PlanToken> TokensOf(const WorkItem& item) const {
     return std::span(plan_tokens).subspan(item.tokens.begin, item.tokens.count);
@@ -124,14 +140,29 @@ struct SampleResult {
   std::uint32_t choice = 0;
   std::uint32_t position = 0;  // of the first token
   Range tokens;                // in StepResult::tokens; 0 ... k + 1 of them
-  bool finite = true;          // false: the row had a NaN or infinity, no token is valid
+  Range scores;                // in StepResult::scores: of each token, or none
+  // False: the row had a NaN or infinity, no token is valid. Finite and without a token: the
+  // request's own masks left nothing to draw.
+  bool finite = true;
 };
 
-// In the order of StepPlan::samples.
+// What one ScoreRequest gave.
+struct ScoreResult {
+  base::SlotId slot;
+  std::uint32_t slot_generation = 0;
+  std::uint32_t first_position = 0;
+  Range scores;        // in StepResult::scores, one per token
+  bool finite = true;  // false: a row had a NaN or infinity, none is valid
+};
+
+// In the orders of StepPlan::samples and StepPlan::scores.
 struct StepResult {
   base::JobId job;
   std::vector<SampleResult> samples;
+  std::vector<ScoreResult> prompt_scores;
   std::vector<base::TokenId> tokens;
+  std::vector<base::TokenScore> scores;
+  std::vector<base::TokenLogprob> alternatives;  // of the scores
 };
 
 }  // namespace pagoda::scheduler

@@ -1,5 +1,6 @@
 #include "server/server_stack.h"
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <string>
@@ -32,6 +33,13 @@ constexpr std::int32_t kMessagesPerRequest = 8;
 constexpr std::int32_t kControlMessages = 64;
 constexpr double kNanosPerSecond = 1e9;
 
+// Rows of the LM head in a step: one for every sequence, and some for prompts whose tokens are
+// scored. Each row is as many floats as the vocabulary has tokens.
+std::int32_t MaxLogitRows(const ServerConfig& config) {
+  constexpr std::int32_t kPromptRows = 64;
+  return config.max_num_seqs + std::min(kPromptRows, config.max_num_batched_tokens);
+}
+
 model::ModelOptions ModelOptionsOf(const ServerConfig& config) {
   model::ModelOptions options;
   options.activation_dtype = config.activation_dtype;
@@ -40,6 +48,7 @@ model::ModelOptions ModelOptionsOf(const ServerConfig& config) {
   options.block_size = config.block_size;
   options.max_num_batched_tokens = config.max_num_batched_tokens;
   options.max_num_seqs = config.max_num_seqs;
+  options.max_logit_rows = MaxLogitRows(config);
   options.max_model_len = config.max_model_len;
   return options;
 }
@@ -74,9 +83,10 @@ scheduler::SchedulerConfig SchedulerConfigOf(const ServerConfig& config,
   result.max_num_seqs = config.max_num_seqs;
   result.max_num_batched_tokens = config.max_num_batched_tokens;
   result.max_model_len = max_model_len;
-  result.max_logit_rows_per_step = config.max_num_seqs;
+  result.max_logit_rows_per_step = MaxLogitRows(config);
   result.max_queued_requests = config.max_queued_requests;
   result.max_queued_tokens = config.max_queued_tokens;
+  result.vocabulary_size = info.vocabulary_size;
   result.key_domain.model_digest = info.digest;
   result.key_domain.kv_type = info.kv_geometry.groups.front().type;
   result.key_domain.block_size = config.block_size;
@@ -189,7 +199,7 @@ absl::StatusOr<std::unique_ptr<ServerStack>> ServerStack::Load(const ServerConfi
                                        .block_size = config.block_size,
                                        .max_num_seqs = config.max_num_seqs,
                                        .max_num_batched_tokens = config.max_num_batched_tokens,
-                                       .max_logit_rows = config.max_num_seqs,
+                                       .max_logit_rows = MaxLogitRows(config),
                                        .max_model_len = max_model_len},
                             .eos_tokens = parts.eos_tokens});
   auto stack = std::make_unique<ServerStack>(config, desk, clock);

@@ -255,6 +255,17 @@ absl::Status Pipeline::Prepare(ResponseStream& stream, Preparation& preparation)
     const scheduler::NamespaceKey key = *request.cache_namespace;
     request.AttachKeys(key, scheduler::BlockKeyer(key, domain));
   }
+  if (!preparation.bad_words.empty()) {
+    PAGODA_ASSIGN_OR_RETURN(const auto words,
+                            EncodeBadWords(preparation.bad_words, *model_.tokenizer));
+    PAGODA_RETURN_IF_ERROR(request.AttachBadWords(words, model_.limits));
+  }
+  stream.ReserveScores(request.sampling().logprobs, request.sampling().prompt_logprobs);
+  if (preparation.output.echo) {
+    PAGODA_ASSIGN_OR_RETURN(std::string text,
+                            EchoText(preparation.prompt, prompt, *model_.tokenizer));
+    stream.SetEcho(std::move(text), prompt.tokens);
+  }
   stream.SetTextRules(SilentTokens(request, model_.limits), control);
   return Submit(stream, std::move(request));
 }
@@ -295,6 +306,12 @@ void Pipeline::Record(const ResponseStream& stream, const ReplyEnd& end) {
 void Pipeline::OnTokens(const engine::TokenDelivery& delivery) {
   if (const ResponseStreamRef stream = live_.Find(delivery.request)) {
     stream->OnTokens(delivery, clock_.Now());
+  }
+}
+
+void Pipeline::OnPromptScores(const engine::PromptScoreDelivery& delivery) {
+  if (const ResponseStreamRef stream = live_.Find(delivery.request)) {
+    stream->OnPromptScores(delivery, clock_.Now());
   }
 }
 

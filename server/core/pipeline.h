@@ -75,6 +75,7 @@ class Pipeline final : public engine::OutputSink, private StreamOwner, private S
   void RunPendingText() { workers_.RunPending(); }
 
   void OnTokens(const engine::TokenDelivery& delivery) override;
+  void OnPromptScores(const engine::PromptScoreDelivery& delivery) override;
   void OnFinished(scheduler::FinishEvent event) override;
   void OnEngineFailed(const absl::Status& why) override;
 

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/field_error.h"
+#include "base/sampling_params.h"
 #include "base/status_macros.h"
 #include "base/strings.h"
 #include "server/core/refusal.h"
@@ -75,7 +76,49 @@ absl::StatusOr<EncodedPrompt> Encode(const ChatPrompt& prompt, const ServedModel
   return EncodedPrompt{*std::move(tokens), rendered->Joined()};
 }
 
+absl::Status CheckBadWord(std::string_view word, std::string_view bare) {
+  if (bare.empty()) {
+    return base::FieldError("bad_words", "one is empty or blank; leave it out");
+  }
+  if (word.size() > static_cast<std::size_t>(base::kMaxBadWordBytes)) {
+    return base::FieldError("bad_words",
+                            base::ToStd(absl::StrCat("one has ", word.size(), " bytes; at most ",
+                                                     base::kMaxBadWordBytes)));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
+
+absl::StatusOr<std::vector<Tokens>> EncodeBadWords(std::span<const std::string> words,
+                                                   const text::Tokenizer& tokenizer) {
+  if (words.size() > static_cast<std::size_t>(base::kMaxBadWords)) {
+    return base::FieldError("bad_words",
+                            base::ToStd(absl::StrCat(words.size(), " were given; at most ",
+                                                     base::kMaxBadWords, " are possible")));
+  }
+  std::vector<Tokens> lists;
+  for (const std::string& word : words) {
+    const std::size_t first = word.find_first_not_of(" \t\n\v\f\r");
+    const std::string bare = first == std::string::npos ? std::string() : word.substr(first);
+    PAGODA_RETURN_IF_ERROR(CheckBadWord(word, bare));
+    auto alone = tokenizer.Encode(bare, text::Tokenizer::Specials::kControl);
+    if (!alone.ok()) return AboutField("bad_words", alone.status());
+    auto spaced = tokenizer.Encode(" " + bare, text::Tokenizer::Specials::kControl);
+    const bool is_other =
+        spaced.ok() && spaced->size() == alone->size() && spaced->front() != alone->front();
+    lists.push_back(*std::move(alone));
+    if (is_other) lists.push_back(*std::move(spaced));
+  }
+  return lists;
+}
+
+absl::StatusOr<std::string> EchoText(const PromptInput& prompt, const EncodedPrompt& encoded,
+                                     const text::Tokenizer& tokenizer) {
+  if (const auto* text = std::get_if<TextPrompt>(&prompt)) return text->text;
+  if (std::holds_alternative<ChatPrompt>(prompt)) return encoded.rendered_text;
+  return DecodeTokens(encoded.tokens, /*skip_special=*/false, tokenizer);
+}
 
 absl::StatusOr<EncodedPrompt> EncodePrompt(const PromptInput& prompt, const ServedModel& model) {
   return std::visit([&model](const auto& input) { return Encode(input, model); }, prompt);

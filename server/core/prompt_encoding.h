@@ -26,6 +26,17 @@ absl::StatusOr<EncodedPrompt> EncodePrompt(const PromptInput& prompt, const Serv
 // most one token per byte, and a prompt over max_model_len is refused anyway.
 std::int64_t MaxPromptTokens(const PromptInput& prompt, std::int32_t max_model_len);
 
+// The token lists that bad words stand for, as vLLM makes them: each word without the blank space
+// before it, and once more behind a space where that begins with another token and is as long.
+// Control tokens are written by their names. Errors: FieldError "bad_words" for too many, an empty
+// one, one too long, one that is not UTF-8.
+absl::StatusOr<std::vector<std::vector<base::TokenId>>> EncodeBadWords(
+    std::span<const std::string> words, const text::Tokenizer& tokenizer);
+
+// The prompt as text: what was sent, what the template made, or what its tokens spell.
+absl::StatusOr<std::string> EchoText(const PromptInput& prompt, const EncodedPrompt& encoded,
+                                     const text::Tokenizer& tokenizer);
+
 // The text of tokens, repaired to UTF-8. Refuses (InvalidArgument, field token_ids) an id outside
 // the vocabulary.
 absl::StatusOr<std::string> DecodeTokens(std::span<const base::TokenId> tokens, bool skip_special,

@@ -72,6 +72,11 @@ absl::Status StatusOf(FinishReason finish, bool was_admitted) {
       return WithReason(absl::InternalError(
                             "the model's logits were not finite; this request ends, others go on"),
                         reason::kNonFinite);
+    case FinishReason::kNothingAllowed:
+      return WithReason(
+          absl::FailedPreconditionError("allowed_token_ids, bad_words and min_tokens have left no "
+                                        "token that could come next; loosen them"),
+          reason::kNothingAllowed);
     case FinishReason::kFailed:
       return WithReason(absl::InternalError("the step of this request failed twice"),
                         reason::kStepFailed);

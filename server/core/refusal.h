@@ -27,6 +27,7 @@ inline constexpr std::string_view kDeadlineWhileQueued = "DEADLINE_WHILE_QUEUED"
 inline constexpr std::string_view kDeadlineWhileGenerating = "DEADLINE_WHILE_GENERATING";
 inline constexpr std::string_view kSlowConsumer = "SLOW_CONSUMER";
 inline constexpr std::string_view kNonFinite = "NON_FINITE_LOGITS";
+inline constexpr std::string_view kNothingAllowed = "NO_TOKEN_ALLOWED";
 inline constexpr std::string_view kStepFailed = "STEP_FAILED";
 inline constexpr std::string_view kShutdown = "SHUTDOWN";
 }  // namespace reason

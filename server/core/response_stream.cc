@@ -84,6 +84,26 @@ std::optional<FinishReason> ResponseStream::end_requested() const {
   return end_requested_;
 }
 
+void ResponseStream::ReserveScores(std::optional<std::int32_t> width,
+                                   std::optional<std::int32_t> prompt_width) {
+  const auto reserve = [this](std::optional<std::int32_t> each, ScoreList& list) {
+    if (each.has_value()) list.Reserve(bounds_.ring_tokens, static_cast<std::size_t>(*each));
+  };
+  ScoreList room, prompt_room;
+  reserve(width, room);
+  reserve(width, scratch_scores_);
+  reserve(prompt_width, prompt_room);
+  reserve(prompt_width, scratch_prompt_scores_);
+  base::MutexLock lock(mutex_);
+  std::swap(arrived_scores_, room);
+  std::swap(arrived_prompt_scores_, prompt_room);
+}
+
+void ResponseStream::SetEcho(std::string text, std::vector<base::TokenId> tokens) {
+  echo_.text = std::move(text);
+  echo_.tokens = std::move(tokens);
+}
+
 void ResponseStream::OnSubmitted(base::Instant now) {
   std::optional<FinishReason> why;
   {
@@ -108,13 +128,9 @@ void ResponseStream::OnTokens(const engine::TokenDelivery& delivery, base::Insta
     for (const base::TokenId token : delivery.tokens) {
       PAGODA_CHECK_MSG(ring_.TryPush({delivery.choice, token}), "a paused request went on");
     }
+    arrived_scores_.Append(delivery.scores, delivery.alternatives);
     showable_bytes_[delivery.choice] = delivery.showable_bytes;
-    num_unread_tokens_ += delivery.tokens.size();
-    full = num_unread_tokens_ >= bounds_.pause_at;
-    if (full) {
-      want_pause_ = true;
-      if (!full_since_.has_value()) full_since_ = now;
-    }
+    full = CountArrived(delivery.tokens.size(), now);
     post = MarkForText();
   }
   if (first) permit_.ReleaseTokens();
@@ -122,6 +138,31 @@ void ResponseStream::OnTokens(const engine::TokenDelivery& delivery, base::Insta
   // the engine from hearing.
   if (full) TellPause(true);
   if (post) owner_.PostText(shared_from_this());
+}
+
+void ResponseStream::OnPromptScores(const engine::PromptScoreDelivery& delivery,
+                                    base::Instant now) {
+  bool post = false;
+  bool full = false;
+  {
+    base::MutexLock lock(mutex_);
+    if (engine_done_) return;
+    PAGODA_CHECK_MSG(arrived_prompt_scores_.size() + delivery.scores.size() <= bounds_.ring_tokens,
+                     "a paused request went on");
+    arrived_prompt_scores_.Append(delivery.scores, delivery.alternatives);
+    full = CountArrived(delivery.scores.size(), now);
+    post = MarkForText();
+  }
+  if (full) TellPause(true);
+  if (post) owner_.PostText(shared_from_this());
+}
+
+bool ResponseStream::CountArrived(std::size_t count, base::Instant now) {
+  num_unread_tokens_ += count;
+  if (num_unread_tokens_ < bounds_.pause_at) return false;
+  want_pause_ = true;
+  if (!full_since_.has_value()) full_since_ = now;
+  return true;
 }
 
 void ResponseStream::OnFinished(scheduler::FinishEvent event) {
@@ -182,7 +223,11 @@ bool ResponseStream::EndText() {
 void ResponseStream::TakeArrived(Arrived& arrived) {
   scratch_.clear();
   scratch_.reserve(bounds_.ring_tokens);
+  scratch_scores_.clear();
+  scratch_prompt_scores_.clear();
   base::MutexLock lock(mutex_);
+  std::swap(scratch_scores_, arrived_scores_);
+  std::swap(scratch_prompt_scores_, arrived_prompt_scores_);
   while (!ring_.empty()) scratch_.push_back(ring_.Pop());
   arrived.showable_bytes = showable_bytes_;
   // Taken together with the tokens before it: an end is made only when every token is in its part.
@@ -194,11 +239,18 @@ void ResponseStream::TakeArrived(Arrived& arrived) {
 
 void ResponseStream::AppendText(const Arrived& arrived, const text::Tokenizer& tokenizer,
                                 ReplyPart& part) {
-  for (const auto& [choice, token] : scratch_) {
+  const std::span<const base::TokenScore> scores = scratch_scores_.scores;
+  PAGODA_CHECK(scores.empty() || scores.size() == scratch_.size());
+  for (std::size_t i = 0; i < scratch_.size(); ++i) {
+    const auto& [choice, token] = scratch_[i];
     part.choices[choice].tokens.push_back(token);
+    if (!scores.empty()) {
+      part.choices[choice].scores.Append(scores.subspan(i, 1), scratch_scores_.alternatives);
+    }
     const bool silent = std::ranges::find(silent_tokens_, token) != silent_tokens_.end();
     if (!silent) texts_[choice].Append(text::TextBytes(tokenizer, token, control_));
   }
+  part.prompt.scores.Append(scratch_prompt_scores_.scores, scratch_prompt_scores_.alternatives);
   // A request that ended takes all that may be shown in Finish; held bytes were released by the
   // engine.
   for (std::uint32_t i = 0; i < texts_.size(); ++i) {
@@ -215,6 +267,7 @@ std::optional<ReplyEnd> ResponseStream::Pump(const text::Tokenizer& tokenizer, b
   Arrived arrived;
   TakeArrived(arrived);
   ReplyPart fresh = EmptyPart(identity_.num_choices);
+  std::swap(fresh.prompt, echo_);
   AppendText(arrived, tokenizer, fresh);
   std::optional<ReplyEnd> end;
   if (arrived.is_last()) end = MakeEnd(arrived, now);
@@ -235,7 +288,7 @@ std::optional<ReplyEnd> ResponseStream::Pump(const text::Tokenizer& tokenizer, b
       ended_at_ = now;
     }
     if (discard_) {
-      num_unread_tokens_ -= part.num_tokens();
+      num_unread_tokens_ -= part.num_counted();
       std::swap(dropped, part);
     }
     notify = reader_waits_ && (end_.has_value() || part.has_content());
@@ -281,8 +334,9 @@ ResponseStream::Taken ResponseStream::Take(ReplyPart& part) {
   {
     base::MutexLock lock(mutex_);
     if (ready_.has_value() && !discard_) {
-      num_unread_tokens_ -= ready_->num_tokens();
+      num_unread_tokens_ -= ready_->num_counted();
       // Trading places keeps the capacity of both.
+      std::swap(part.prompt, ready_->prompt);
       std::swap(part.choices, ready_->choices);
     }
     if (ready_.has_value() && end_.has_value()) {
@@ -315,7 +369,7 @@ void ResponseStream::RequestEnd(FinishReason why, bool discard) {
     if (discard && !discard_) {
       discard_ = true;
       if (ready_.has_value()) {
-        num_unread_tokens_ -= ready_->num_tokens();
+        num_unread_tokens_ -= ready_->num_counted();
         std::swap(dropped, *ready_);
       }
     }

@@ -97,11 +97,17 @@ class ResponseStream : public std::enable_shared_from_this<ResponseStream> {
     silent_tokens_ = std::move(silent);
     control_ = control;
   }
+  // Makes room for log-probabilities; before the request is submitted. A width is the number of
+  // alternatives of each token; absent: none are asked for.
+  void ReserveScores(std::optional<std::int32_t> width, std::optional<std::int32_t> prompt_width);
+  // The prompt comes back before anything else. Before the request is submitted.
+  void SetEcho(std::string text, std::vector<base::TokenId> tokens);
   // Right after the request went to the engine.
   void OnSubmitted(base::Instant now);
 
   // --- the engine
   void OnTokens(const engine::TokenDelivery& delivery, base::Instant now);
+  void OnPromptScores(const engine::PromptScoreDelivery& delivery, base::Instant now);
   void OnFinished(scheduler::FinishEvent event);
   // Ends the request for a reason outside the scheduler; ignored once it has an end.
   void Fail(absl::Status status);
@@ -137,6 +143,8 @@ class ResponseStream : public std::enable_shared_from_this<ResponseStream> {
 
   bool MarkForText() PAGODA_REQUIRES(mutex_);
   bool TryClose() PAGODA_REQUIRES(mutex_);
+  // Counts what has arrived. Returns whether the request must pause.
+  bool CountArrived(std::size_t count, base::Instant now) PAGODA_REQUIRES(mutex_);
   void RequestEnd(scheduler::FinishReason why, bool discard);
   void TellPause(bool paused);
   void Close();
@@ -160,6 +168,8 @@ class ResponseStream : public std::enable_shared_from_this<ResponseStream> {
   std::vector<base::TokenId> silent_tokens_;
   text::ControlTokens control_ = text::ControlTokens::kSkipped;
   std::vector<ChoiceToken> scratch_;
+  ScoreList scratch_scores_, scratch_prompt_scores_;
+  PromptPart echo_;
 
   // Shrunk by the text worker before the submission, by the engine at the first token, released at
   // the close: these follow one another through `mutex_`, and none happens under it.
@@ -168,6 +178,8 @@ class ResponseStream : public std::enable_shared_from_this<ResponseStream> {
   mutable base::Mutex mutex_;
   std::unique_ptr<Preparation> preparation_ PAGODA_GUARDED_BY(mutex_);
   base::BoundedRing<ChoiceToken> ring_ PAGODA_GUARDED_BY(mutex_);
+  ScoreList arrived_scores_ PAGODA_GUARDED_BY(mutex_);  // of the ring's tokens, or empty
+  ScoreList arrived_prompt_scores_ PAGODA_GUARDED_BY(mutex_);
   std::vector<std::uint64_t> showable_bytes_ PAGODA_GUARDED_BY(mutex_);  // by choice
   std::optional<scheduler::FinishEvent> finished_ PAGODA_GUARDED_BY(mutex_);
   std::optional<absl::Status> failure_ PAGODA_GUARDED_BY(mutex_);

@@ -42,12 +42,33 @@ void SetFinish(const ReplyEnd& end, std::string_view numerics_id, v1::Finish& fi
   finish.set_max_tokens(end.max_tokens);
 }
 
+void AddScores(const ScoreList& list,
+               google::protobuf::RepeatedPtrField<v1::TokenLogprobs>& logprobs) {
+  for (const base::TokenScore& score : list.scores) {
+    v1::TokenLogprobs& made = *logprobs.Add();
+    made.set_token_id(score.of.token);
+    made.set_logprob(score.of.logprob);
+    made.set_rank(score.rank);
+    for (const base::TokenLogprob& each : list.AlternativesOf(score)) {
+      v1::TokenLogprob& top = *made.add_top();
+      top.set_token_id(each.token);
+      top.set_logprob(each.logprob);
+    }
+  }
+}
+
 }  // namespace
 
 void ToGenerateResponse(const ReplyPart& part, std::string_view request_id,
                         std::string_view numerics_id, v1::GenerateResponse& response) {
   response.Clear();
   response.set_request_id(std::string(request_id));
+  if (!part.prompt.empty()) {
+    v1::PromptDelta& prompt = *response.mutable_prompt();
+    prompt.set_text(part.prompt.text);
+    prompt.mutable_token_ids()->Assign(part.prompt.tokens.begin(), part.prompt.tokens.end());
+    AddScores(part.prompt.scores, *prompt.mutable_logprobs());
+  }
   for (std::uint32_t i = 0; i < part.choices.size(); ++i) {
     const ChoicePart& choice = part.choices[i];
     if (!choice.has_content()) continue;
@@ -55,6 +76,7 @@ void ToGenerateResponse(const ReplyPart& part, std::string_view request_id,
     delta.set_index(i);
     delta.set_text(choice.text);
     delta.mutable_token_ids()->Assign(choice.tokens.begin(), choice.tokens.end());
+    AddScores(choice.scores, *delta.mutable_logprobs());
   }
   if (part.end.has_value() && part.end->status.ok()) {
     SetFinish(*part.end, numerics_id, *response.mutable_finish());

@@ -15,17 +15,7 @@ absl::Status NotBuilt(std::string_view field) {
       reason::kNotBuilt);
 }
 
-absl::Status CheckBuilt(const v1::SamplingParameters& sampling) {
-  if (sampling.has_allowed_token_ids()) return NotBuilt("sampling.allowed_token_ids");
-  if (sampling.bad_words_size() > 0) return NotBuilt("sampling.bad_words");
-  return absl::OkStatus();
-}
-
-absl::Status CheckBuilt(const v1::OutputParameters& output, const v1::RequestOptions& options) {
-  if (output.has_logprobs()) return NotBuilt("output.logprobs");
-  if (output.has_prompt_logprobs()) return NotBuilt("output.prompt_logprobs");
-  if (output.echo()) return NotBuilt("output.echo");
-  if (output.logprob_token_ids_size() > 0) return NotBuilt("output.logprob_token_ids");
+absl::Status CheckBuilt(const v1::RequestOptions& options) {
   if (!options.adapter().empty()) return NotBuilt("options.adapter");
   return absl::OkStatus();
 }
@@ -74,8 +64,7 @@ void SetOutput(const v1::OutputParameters& output, CallInput& input) {
 // The parts that Generate and Chat share.
 template <typename Request>
 absl::StatusOr<CallInput> SharedParts(const Request& request) {
-  PAGODA_RETURN_IF_ERROR(CheckBuilt(request.sampling()));
-  PAGODA_RETURN_IF_ERROR(CheckBuilt(request.output(), request.options()));
+  PAGODA_RETURN_IF_ERROR(CheckBuilt(request.options()));
   CallInput input;
   input.model = request.model();
   SetSampling(request.sampling(), input.fields);

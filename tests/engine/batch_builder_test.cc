@@ -36,7 +36,10 @@ class PlanWriter {
                             .sampling = {},
                             .history = {begin, static_cast<std::uint32_t>(history.size())},
                             .logit_bias = {},
-                            .stop_token_ids = {}});
+                            .stop_token_ids = {},
+                            .bad_words = {},
+                            .allowed_words = {},
+                            .logprob_token_ids = {}});
     return *this;
   }
   PlanWriter& Append(std::uint32_t group, std::uint32_t block, std::int32_t replace_index = -1) {

@@ -29,17 +29,21 @@ namespace {
 // Keeps finished requests in room that was reserved before.
 class KeepingSink final : public OutputSink {
  public:
-  explicit KeepingSink(std::size_t capacity) { completions_.reserve(capacity); }
+  explicit KeepingSink(std::size_t capacity) { ended_.reserve(capacity); }
   void OnTokens(const TokenDelivery& delivery) override { num_tokens_ += delivery.tokens.size(); }
+  void OnPromptScores(const PromptScoreDelivery& delivery) override {
+    num_scores_ += delivery.scores.size();
+  }
   void OnFinished(scheduler::FinishEvent event) override { ended_.push_back(std::move(event)); }
   void OnEngineFailed(const absl::Status&) override {}
 
   std::size_t num_tokens() const { return num_tokens_; }
-  std::size_t num_finished() const { return completions_.size(); }
+  std::size_t num_finished() const { return ended_.size(); }
 
  private:
   std::vector<scheduler::FinishEvent> ended_;
   std::size_t num_tokens_ = 0;
+  std::size_t num_scores_ = 0;
 };
 
 TEST(EngineLoop, AllocatesNothingOnceItHasStarted) {

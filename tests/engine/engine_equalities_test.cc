@@ -57,6 +57,33 @@ TEST_P(EveryShape, RequestsTogetherGiveWhatEachGivesAlone) {
   EXPECT_EQ(world.scheduler().stats().num_preemptions > 0, GetParam().must_preempt);
 }
 
+// Scores of prompts come once, in order, whatever is preempted while they are in flight, and those
+// of a solo run.
+TEST_P(EveryShape, ScoresOfPromptsAreThoseOfASoloRun) {
+  WorldConfig config = GetParam().config;
+  config.max_logit_rows = 11;
+  auto digest = MakeDigest(config);
+  EngineWorld world(config, std::move(digest));
+  std::vector<Ask> asks = MakeAsks(32, kSeed + 3);
+  for (std::size_t i = 0; i < asks.size(); i += 2) asks[i].prompt_logprobs = 0;
+  RunAll(world, asks);
+  ExpectSolo(world, asks);
+  for (const Ask& ask : asks) {
+    EngineWorld solo({}, MakeDigest({}));
+    solo.Submit(ask);
+    solo.RunUntilIdle();
+    const auto wanted = solo.reply(ask.id).prompt_scores;
+    const auto found = world.reply(ask.id).prompt_scores;
+    EXPECT_EQ(wanted.size(), ask.prompt_logprobs.has_value() ? ask.prompt.size() - 1 : 0);
+    ASSERT_EQ(found.size(), wanted.size()) << ask.id;
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      EXPECT_EQ(found[i].of.token, ask.prompt[i + 1]);
+      EXPECT_EQ(found[i].of.logprob, wanted[i].of.logprob) << ask.id << ", token " << i + 1;
+    }
+  }
+  EXPECT_TRUE(world.AllReturned());
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Engine, EveryShape,
     testing::Values(Shape{"Roomy", {}}, Shape{"SmallBudget", {.budget_tokens = 12}},

@@ -29,6 +29,7 @@ struct WorldConfig {
   std::int32_t max_num_seqs = 8;
   std::int32_t budget_tokens = 64;
   std::int32_t max_model_len = 96;
+  std::int32_t max_logit_rows = 64;
   int max_in_flight = 1;
   fakes::DigestOptions::Timing timing = fakes::DigestOptions::Timing::kAtSubmit;
 };
@@ -41,6 +42,8 @@ inline scheduler::SchedulerConfig SchedulerConfigOf(const WorldConfig& world) {
   config.max_num_batched_tokens = world.budget_tokens;
   config.max_model_len = world.max_model_len;
   config.max_in_flight = world.max_in_flight;
+  config.max_logit_rows_per_step = world.max_logit_rows;
+  config.vocabulary_size = kVocabulary;
   config.max_queued_requests = 64;
   config.key_domain.block_size = 4;
   return config;
@@ -76,6 +79,17 @@ struct Ask {
   std::optional<float> frequency_penalty = std::nullopt;
   std::optional<float> repetition_penalty = std::nullopt;
   std::uint32_t n = 1;
+  bool ignore_eos = false;
+  std::optional<float> presence_penalty = std::nullopt;
+  std::optional<float> min_p = std::nullopt;
+  std::optional<std::int32_t> top_k = std::nullopt;
+  std::optional<std::int32_t> min_tokens = std::nullopt;
+  std::optional<std::int32_t> logprobs = std::nullopt;
+  std::optional<std::int32_t> prompt_logprobs = std::nullopt;
+  std::vector<base::TokenId> logprob_token_ids = {};
+  std::optional<std::vector<base::TokenId>> allowed_token_ids = std::nullopt;
+  std::vector<base::LogitBias> logit_bias = {};
+  std::vector<std::vector<base::TokenId>> bad_words = {};
 };
 
 inline scheduler::NewRequest MakeRequest(const Ask& ask, const WorldConfig& world = {}) {
@@ -97,8 +111,19 @@ inline scheduler::NewRequest MakeRequest(const Ask& ask, const WorldConfig& worl
   fields.frequency_penalty = ask.frequency_penalty;
   fields.repetition_penalty = ask.repetition_penalty;
   fields.n = static_cast<std::int32_t>(ask.n);
+  fields.ignore_eos = ask.ignore_eos;
+  fields.presence_penalty = ask.presence_penalty;
+  fields.min_p = ask.min_p;
+  fields.top_k = ask.top_k;
+  fields.min_tokens = ask.min_tokens;
+  fields.logprobs = ask.logprobs;
+  fields.prompt_logprobs = ask.prompt_logprobs;
+  fields.logprob_token_ids = ask.logprob_token_ids;
+  fields.allowed_token_ids = ask.allowed_token_ids;
+  fields.logit_bias = ask.logit_bias;
   auto request = scheduler::NewRequest::Create(fields, limits, 0);
   PAGODA_CHECK_MSG(request.ok(), request.status().ToString());
+  PAGODA_CHECK(request->AttachBadWords(ask.bad_words, limits).ok());
   const absl::Status attached = request->AttachPrompt(ask.prompt, limits);
   PAGODA_CHECK_MSG(attached.ok(), attached.ToString());
   const auto key = scheduler::NamespaceMinter({}).Mint("default", std::nullopt);

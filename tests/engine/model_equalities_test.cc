@@ -84,10 +84,12 @@ class BitKeeper final : public Executor {
     for (const auto& opening : plan.opened) seeds_[opening.slot.value()] = opening.sampling.seed;
     const absl::Status status = inner_.Submit(plan);
     for (const scheduler::SampleRequest& sample : plan.samples) {
-      const auto [kept, is_new] =
-          bits_.insert({{{seeds_[sample.slot.value()], sample.choice}, sample.position},
-                        model_->row_digest(sample.row)});
-      EXPECT_EQ(kept->second, model_->row_digest(sample.row)) << "position " << sample.position;
+      Keep(sample.slot, sample.choice, sample.position, sample.row);
+    }
+    for (const scheduler::ScoreRequest& score : plan.scores) {
+      for (std::uint32_t i = 0; i < score.tokens.count; ++i) {
+        Keep(score.slot, 0, score.first_position + i, score.first_row + i);
+      }
     }
     return status;
   }
@@ -95,6 +97,12 @@ class BitKeeper final : public Executor {
   int max_in_flight() const override { return inner_.max_in_flight(); }
 
  private:
+  void Keep(base::SlotId slot, std::uint32_t choice, std::uint32_t position, std::uint32_t row) {
+    const auto [kept, is_new] =
+        bits_.insert({{{seeds_[slot.value()], choice}, position}, model_->row_digest(row)});
+    EXPECT_EQ(kept->second, model_->row_digest(row)) << "position " << position;
+  }
+
   const DigestingModel* const model_;
   ModelExecutor inner_;
   std::vector<std::uint64_t> seeds_;
@@ -124,6 +132,7 @@ std::unique_ptr<BitKeeper> MakeExecutor(const Numerics& numerics, const WorldCon
                                                .block_size = 4,
                                                .max_num_batched_tokens = world.budget_tokens,
                                                .max_num_seqs = world.max_num_seqs,
+                                               .max_logit_rows = world.max_logit_rows,
                                                .max_model_len = world.max_model_len});
   PAGODA_CHECK_MSG(model.ok(), model.status().ToString());
   PAGODA_CHECK((*model)->AllocateKv(world.pool_blocks).ok());
@@ -153,13 +162,58 @@ struct Oracle {
   std::map<ReplyKey, fakes::RecordingSink::Reply> replies;
 };
 
+using Score = fakes::RecordingSink::Score;
+
+std::vector<std::uint32_t> BitsOf(const std::vector<Score>& scores) {
+  std::vector<std::uint32_t> bits;
+  for (const Score& score : scores) {
+    bits.insert(bits.end(), {score.of.token, std::bit_cast<std::uint32_t>(score.of.logprob),
+                             score.rank, static_cast<std::uint32_t>(score.alternatives.size())});
+    for (const base::TokenLogprob& each : score.alternatives) {
+      bits.insert(bits.end(), {each.token, std::bit_cast<std::uint32_t>(each.logprob)});
+    }
+  }
+  return bits;
+}
+
+// Requests with every parameter that a request can have, in many mixtures.
+std::vector<Ask> MakeFullAsks(std::size_t count, std::uint64_t seed) {
+  std::vector<Ask> asks = MakeAsks(count, seed);
+  for (std::size_t i = 0; i < asks.size(); ++i) {
+    Ask& ask = asks[i];
+    ask.logprobs = static_cast<std::int32_t>(i % 21);
+    if (i % 3 != 1) ask.prompt_logprobs = static_cast<std::int32_t>(i % 4);
+    if (i % 6 == 5) {
+      ask.logprobs.reset();
+      ask.logprob_token_ids = {5, 500, 5};
+    }
+    ask.top_k = static_cast<std::int32_t>(i % 5 * 40);
+    ask.min_p = i % 2 == 0 ? 0.0f : 0.01f;
+    ask.presence_penalty = i % 2 == 0 ? 0.5f : -0.5f;
+    ask.min_tokens = std::min<std::int32_t>(4, ask.max_tokens);
+    ask.stop_token_ids = {static_cast<base::TokenId>(7 * i), 3};
+    ask.logit_bias = {{.token = static_cast<base::TokenId>(i), .bias = 2.0f},
+                      {.token = 300, .bias = -100.0f}};
+    ask.bad_words = {{static_cast<base::TokenId>(i + 1)}, {4, 9}, {ask.prompt.front(), 8, 8}};
+    if (i % 4 != 2) continue;
+    ask.allowed_token_ids.emplace();
+    for (base::TokenId token = 0; token < kVocabulary; token += 3) {
+      ask.allowed_token_ids->push_back(token);
+    }
+  }
+  return asks;
+}
+
 void ExpectAsAlone(const Oracle& oracle, const EngineWorld& world, const RowBits& bits,
                    const std::vector<Ask>& asks) {
   for (const Ask& ask : asks) {
     for (std::uint32_t c = 0; c < ask.n; ++c) {
       const auto& alone = oracle.replies.at({ask.seed, c});
-      EXPECT_EQ(world.reply(ask.id, c).tokens, alone.tokens) << "request " << ask.id << ", " << c;
-      EXPECT_EQ(world.reply(ask.id, c).reason, alone.reason) << "request " << ask.id << ", " << c;
+      const auto reply = world.reply(ask.id, c);
+      EXPECT_EQ(reply.tokens, alone.tokens) << "request " << ask.id << ", " << c;
+      EXPECT_EQ(reply.reason, alone.reason) << "request " << ask.id << ", " << c;
+      EXPECT_EQ(BitsOf(reply.scores), BitsOf(alone.scores)) << "request " << ask.id << ", " << c;
+      EXPECT_EQ(BitsOf(reply.prompt_scores), BitsOf(alone.prompt_scores)) << "request " << ask.id;
     }
   }
   EXPECT_EQ(bits, oracle.bits);
@@ -168,7 +222,8 @@ void ExpectAsAlone(const Oracle& oracle, const EngineWorld& world, const RowBits
 
 class Bitwise : public testing::TestWithParam<Numerics> {
  protected:
-  Bitwise() : asks_(MakeAsks(20, kSeed)), oracle_(GetParam(), asks_) {
+  Bitwise() : Bitwise(MakeAsks(20, kSeed)) {}
+  explicit Bitwise(const std::vector<Ask>& asks) : asks_(asks), oracle_(GetParam(), asks_) {
     std::cerr << "seed " << kSeed << "\n";
   }
 
@@ -317,6 +372,73 @@ TEST_P(Bitwise, SeveralChoicesAreTheSameHoweverTheyAreServedAndTheFirstIsAnOnlyO
     EXPECT_GT(stats.num_adoptions, 0);
   }
 }
+
+// The same with every parameter on.
+class BitwiseWithAll : public Bitwise {
+ protected:
+  BitwiseWithAll() : Bitwise(MakeFullAsks(24, kSeed + 7)) {}
+};
+
+TEST_P(BitwiseWithAll, EveryTokenHasTheScoresThatWereAskedFor) {
+  for (const Ask& ask : asks_) {
+    const auto& reply = oracle_.replies.at({ask.seed, 0});
+    ASSERT_EQ(reply.scores.size(), reply.tokens.size());
+    const auto width = ask.logprobs.value_or(static_cast<std::int32_t>(3));
+    for (std::size_t i = 0; i < reply.scores.size(); ++i) {
+      EXPECT_EQ(reply.scores[i].of.token, reply.tokens[i]);
+      EXPECT_EQ(std::ssize(reply.scores[i].alternatives), width);
+    }
+    const std::size_t scored = ask.prompt_logprobs.has_value() ? ask.prompt.size() - 1 : 0;
+    ASSERT_EQ(reply.prompt_scores.size(), scored);
+    for (std::size_t i = 0; i < scored; ++i) {
+      EXPECT_EQ(reply.prompt_scores[i].of.token, ask.prompt[i + 1]);
+      EXPECT_EQ(std::ssize(reply.prompt_scores[i].alternatives), *ask.prompt_logprobs);
+    }
+  }
+}
+
+TEST_P(BitwiseWithAll, BatchedIsAlone) { ExpectTogetherAsAlone({}); }
+
+TEST_P(BitwiseWithAll, PreemptedIsUndisturbed) {
+  ExpectTogetherAsAlone({.pool_blocks = 28}, /*must_preempt=*/true);
+}
+
+TEST_P(BitwiseWithAll, PromptsInSmallChunksAndFewRowsArePromptsInOne) {
+  ExpectTogetherAsAlone({.budget_tokens = 16});
+  ExpectTogetherAsAlone({.max_logit_rows = 8});
+  ExpectTogetherAsAlone({.budget_tokens = 23, .max_logit_rows = 11});
+}
+
+// C9: with a warm cache the scores of a prompt are those of a cold run; such a request computes its
+// prompt itself.
+TEST_P(BitwiseWithAll, C9AHitIsACold) {
+  RowBits bits;
+  EngineWorld world({}, MakeExecutor(GetParam(), {}, bits));
+  std::vector<Ask> asks = asks_;
+  for (int round = 0; round < 2; ++round) {
+    for (Ask& ask : asks) {
+      ask.id += 100;
+      world.Submit(ask);
+    }
+    world.RunUntilIdle();
+    ExpectAsAlone(oracle_, world, bits, asks);
+  }
+  std::int32_t cached = 0;
+  for (const Ask& ask : asks) {
+    const auto receipt = world.reply(ask.id).receipt;
+    if (ask.prompt_logprobs.has_value() && ask.prompt.size() > 1) {
+      EXPECT_EQ(receipt.cached_tokens, 0) << ask.id;
+    }
+    cached += receipt.cached_tokens;
+  }
+  EXPECT_GT(cached, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiny, BitwiseWithAll,
+                         testing::Values(Numerics{"f32", "f32"}, Numerics{"int8", "bf16"}),
+                         [](const auto& param) {
+                           return param.param.activation_dtype + "_" + param.param.kv_cache_dtype;
+                         });
 
 INSTANTIATE_TEST_SUITE_P(Tiny, Bitwise,
                          testing::Values(Numerics{"f32", "f32"}, Numerics{"f32", "bf16"},

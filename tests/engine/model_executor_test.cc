@@ -87,7 +87,10 @@ StepPlan FirstStep(const base::SamplingParams& sampling = {.temperature = 0.0f})
                          .num_prompt_tokens = 3,
                          .history = {0, 3},
                          .logit_bias = {},
-                         .stop_token_ids = {3, 1}});
+                         .stop_token_ids = {3, 1},
+                         .bad_words = {},
+                         .allowed_words = {},
+                         .logprob_token_ids = {}});
   plan.plan_tokens = {{1}, {2}, {3}};
   plan.block_appends.push_back({base::KvGroupId(0), BlockId(2)});
   plan.work.push_back({.slot = SlotId(1), .tokens = {0, 3}, .appended_blocks = {0, 1}});

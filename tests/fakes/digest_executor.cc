@@ -78,6 +78,9 @@ void DigestExecutor::Execute(const StepPlan& plan, StepResult& result) {
   result.job = plan.job;
   result.samples.clear();
   result.tokens.clear();
+  result.prompt_scores.clear();
+  result.scores.clear();
+  for (const scheduler::ScoreRequest& request : plan.scores) Score(plan, request, result);
   for (const scheduler::SampleRequest& request : plan.samples) {
     const scheduler::LogitRow& logits = plan.rows[request.row];
     CheckMayDraw(request, plan.work[logits.work].slot);
@@ -86,7 +89,8 @@ void DigestExecutor::Execute(const StepPlan& plan, StepResult& result) {
                               .slot_generation = request.slot_generation,
                               .choice = request.choice,
                               .position = request.position,
-                              .tokens = {static_cast<std::uint32_t>(result.tokens.size()), 1}});
+                              .tokens = {static_cast<std::uint32_t>(result.tokens.size()), 1},
+                              .scores = {}});
     result.tokens.push_back(Draw(request, digests_[logits.work][logits.offset]));
   }
 }
@@ -195,6 +199,25 @@ std::uint64_t DigestExecutor::DirtBehind(const Row& row, std::uint32_t context) 
     }
   }
   return dirt;
+}
+
+// A score is a digest of exactly the context that its row was computed over.
+void DigestExecutor::Score(const StepPlan& plan, const scheduler::ScoreRequest& request,
+                           StepResult& result) const {
+  result.prompt_scores.push_back(
+      {.slot = request.slot,
+       .slot_generation = request.slot_generation,
+       .first_position = request.first_position,
+       .scores = {static_cast<std::uint32_t>(result.scores.size()), request.tokens.count}});
+  for (std::uint32_t i = 0; i < request.tokens.count; ++i) {
+    const scheduler::LogitRow& row = plan.rows[request.first_row + i];
+    PAGODA_CHECK(plan.work[row.work].slot == request.slot);
+    PAGODA_CHECK(plan.work[row.work].first_position + row.offset + 1 == request.first_position + i);
+    const base::TokenId token = plan.tokens[request.tokens.begin + i];
+    const std::uint64_t digest = Mix(digests_[row.work][row.offset], token);
+    result.scores.push_back({.of = {.token = token, .logprob = -static_cast<float>(digest >> 40)},
+                             .rank = static_cast<std::uint32_t>(1 + digest % 100)});
+  }
 }
 
 base::TokenId DigestExecutor::Draw(const scheduler::SampleRequest& request,

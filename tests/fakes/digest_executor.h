@@ -56,6 +56,8 @@ class DigestExecutor final : public engine::Executor {
   void Compute(const scheduler::StepPlan& plan, const scheduler::WorkItem& item,
                std::span<std::uint64_t> digests);
   std::uint64_t DirtBehind(const Row& row, std::uint32_t context);
+  void Score(const scheduler::StepPlan& plan, const scheduler::ScoreRequest& request,
+             scheduler::StepResult& result) const;
   base::TokenId Draw(const scheduler::SampleRequest& request, std::uint64_t context_digest);
   std::uint64_t& Cell(std::size_t group, const Row& row, std::uint32_t position);
 

@@ -35,7 +35,10 @@ StepPlan MakePlan(std::uint64_t job, const PlanSpec& spec) {
                          .num_prompt_tokens = 1,
                          .history = {0, static_cast<std::uint32_t>(spec.history.size())},
                          .logit_bias = {},
-                         .stop_token_ids = {}});
+                         .stop_token_ids = {},
+                         .bad_words = {},
+                         .allowed_words = {},
+                         .logprob_token_ids = {}});
   for (const std::uint32_t block : spec.fresh) {
     plan.memory_effects.push_back(
         {scheduler::MemoryEffect::Kind::kZero, static_cast<std::uint32_t>(plan.zeros.size())});

@@ -6,12 +6,35 @@
 
 namespace pagoda::fakes {
 
+namespace {
+
+void AppendScores(std::span<const base::TokenScore> more,
+                  std::span<const base::TokenLogprob> alternatives,
+                  std::vector<RecordingSink::Score>& scores) {
+  for (const base::TokenScore& score : more) {
+    const auto own = alternatives.subspan(score.first_alternative, score.num_alternatives);
+    scores.push_back({score.of, score.rank, {own.begin(), own.end()}});
+  }
+}
+
+}  // namespace
+
+void RecordingSink::OnPromptScores(const engine::PromptScoreDelivery& delivery) {
+  base::MutexLock lock(mutex_);
+  Reply& reply = replies_[{delivery.request, 0}];
+  PAGODA_CHECK_MSG(!reply.reason && reply.tokens.empty(), "scores of a prompt after a token");
+  PAGODA_CHECK(!delivery.scores.empty());
+  AppendScores(delivery.scores, delivery.alternatives, reply.prompt_scores);
+}
+
 void RecordingSink::OnTokens(const engine::TokenDelivery& delivery) {
   base::MutexLock lock(mutex_);
   Reply& reply = replies_[{delivery.request, delivery.choice}];
   PAGODA_CHECK_MSG(!reply.reason, "tokens after the end");
   PAGODA_CHECK(!delivery.tokens.empty());
   reply.tokens.insert(reply.tokens.end(), delivery.tokens.begin(), delivery.tokens.end());
+  PAGODA_CHECK(delivery.scores.empty() || delivery.scores.size() == delivery.tokens.size());
+  AppendScores(delivery.scores, delivery.alternatives, reply.scores);
   reply.showable_bytes.push_back(delivery.showable_bytes);
   changed_.NotifyAll();
 }

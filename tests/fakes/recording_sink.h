@@ -14,9 +14,15 @@ namespace pagoda::fakes {
 // end, one end per request. Threads: any.
 class RecordingSink final : public engine::OutputSink {
  public:
+  struct Score {
+    base::TokenLogprob of;
+    std::uint32_t rank = 0;
+    std::vector<base::TokenLogprob> alternatives;
+  };
   struct Reply {
     std::vector<base::TokenId> tokens;
     std::vector<std::uint64_t> showable_bytes;  // of each delivery
+    std::vector<Score> scores, prompt_scores;
     std::optional<scheduler::FinishReason> reason;
     std::uint64_t text_bytes = 0;
     std::int32_t matched_stop = -1;
@@ -26,6 +32,7 @@ class RecordingSink final : public engine::OutputSink {
   };
 
   void OnTokens(const engine::TokenDelivery& delivery) override PAGODA_EXCLUDES(mutex_);
+  void OnPromptScores(const engine::PromptScoreDelivery& delivery) override PAGODA_EXCLUDES(mutex_);
   void OnFinished(scheduler::FinishEvent event) override PAGODA_EXCLUDES(mutex_);
   void OnEngineFailed(const absl::Status& why) override PAGODA_EXCLUDES(mutex_);
 

@@ -76,6 +76,25 @@ class ScriptedEngine final : public server::EnginePort {
         {.request = id, .choice = choice, .tokens = tokens, .showable_bytes = showable});
   }
 
+  // The same with scores: of each token its negative as the log-probability, itself as the rank,
+  // and so many alternatives.
+  void DeliverScored(base::RequestId id, const std::vector<base::TokenId>& tokens,
+                     std::uint32_t num_alternatives) {
+    Live& live = At(id);
+    live.num_generated += static_cast<std::int32_t>(tokens.size());
+    const Scores made = MakeScores(tokens, num_alternatives);
+    sink_->OnTokens({.request = id,
+                     .tokens = tokens,
+                     .scores = made.scores,
+                     .alternatives = made.alternatives});
+  }
+  void DeliverPromptScores(base::RequestId id, const std::vector<base::TokenId>& tokens,
+                           std::uint32_t num_alternatives) {
+    const Scores made = MakeScores(tokens, num_alternatives);
+    sink_->OnPromptScores(
+        {.request = id, .scores = made.scores, .alternatives = made.alternatives});
+  }
+
   struct End {
     scheduler::FinishReason reason = scheduler::FinishReason::kStop;
     std::uint64_t text_bytes = engine::TokenDelivery::kNoTextLimit;
@@ -154,6 +173,22 @@ class ScriptedEngine final : public server::EnginePort {
     std::optional<scheduler::FinishReason> cancel;
     std::optional<bool> paused;
   };
+  struct Scores {
+    std::vector<base::TokenScore> scores;
+    std::vector<base::TokenLogprob> alternatives = {{99, -99.0f}};  // of someone else
+  };
+  static Scores MakeScores(const std::vector<base::TokenId>& tokens, std::uint32_t width) {
+    Scores made;
+    for (const base::TokenId token : tokens) {
+      made.scores.push_back(
+          {.of = {token, -static_cast<float>(token)},
+           .rank = token,
+           .first_alternative = static_cast<std::uint32_t>(made.alternatives.size()),
+           .num_alternatives = width});
+      for (std::uint32_t i = 0; i < width; ++i) made.alternatives.push_back({i, -0.5f});
+    }
+    return made;
+  }
   Live& At(base::RequestId id) {
     const auto found = live_.find(id);
     PAGODA_CHECK(found != live_.end());

@@ -54,6 +54,7 @@ void ScriptedExecutor::Draw(const SampleRequest& request, StepResult& result) co
                             .position = request.position,
                             .tokens = {.begin = static_cast<std::uint32_t>(result.tokens.size()),
                                        .count = finite ? 1u : 0u},
+                            .scores = {},
                             .finite = finite});
   if (finite) result.tokens.push_back(scripted ? script->second[index] : kPastScript);
 }

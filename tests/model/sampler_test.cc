@@ -178,13 +178,136 @@ TEST_F(SamplerTest, BatchMatesDoNotTouchEachOther) {
       {.slot = base::SlotId{2}, .choice = 0, .position = 9, .logits = second},
       {.slot = base::SlotId{0}, .choice = 0, .position = 5, .logits = first}};
   std::vector<SampledToken> tokens(2);
-  sampler_.SampleBatch(tasks, tokens);
+  Alternatives alternatives;
+  sampler_.SampleBatch(tasks, tokens, alternatives);
   EXPECT_EQ(tokens[1].token, alone);
+}
+
+TEST_F(SamplerTest, MasksThatLeaveNothingAreToldFromABrokenRow) {
+  const std::vector<std::uint32_t> only = {0b100};
+  const std::vector<base::TokenId> words = {1, 2};
+  Open({.params = Greedy(), .allowed_words = only, .bad_words = words});
+  SampledToken drawn = Draw({0, 1, 2, 3, 4, 5, 6, 7});
+  EXPECT_TRUE(drawn.finite);
+  EXPECT_TRUE(drawn.nothing_allowed);
+  drawn = Draw({0, std::nanf(""), 2, 3, 4, 5, 6, 7});
+  EXPECT_FALSE(drawn.finite);
+  EXPECT_FALSE(drawn.nothing_allowed);
+  Open({.params = Greedy()});
+  const float ruled_out = -std::numeric_limits<float>::infinity();
+  EXPECT_FALSE(Draw(std::vector<float>(kVocabulary, ruled_out)).finite);
+}
+
+// Log-probabilities are of the row as the model gave it, also where masks, bias and penalties have
+// changed it (C10: a banned token has its own, not minus infinity).
+TEST_F(SamplerTest, LogprobsAreOfTheModelsOwnLogits) {
+  const std::vector<float> plain = {0, 1, 2, 3, 4, 5, 6, 7};
+  base::SamplingParams params = Greedy();
+  params.logprobs = 3;
+  params.repetition_penalty = 2.0f;
+  const std::vector<base::TokenId> prompt = {5};
+  const std::vector<base::TokenId> words = {1, 7};
+  const std::vector<base::LogitBias> bias = {{.token = 1, .bias = 9.0f}};
+  sampler_.Open(kSlot, {.params = params,
+                        .history = prompt,
+                        .num_prompt_tokens = 1,
+                        .logit_bias = bias,
+                        .bad_words = words});
+  std::vector<float> logits = plain;
+  const SampleTask task{.slot = kSlot, .choice = 0, .position = 1, .logits = logits};
+  SampledToken token;
+  Alternatives alternatives = {{.token = 99, .logprob = 1.0f}};  // of another row
+  sampler_.SampleBatch(std::span(&task, 1), std::span(&token, 1), alternatives);
+  EXPECT_EQ(token.token, 1u);
+  EXPECT_EQ(token.score.of.token, 1u);
+  EXPECT_EQ(token.score.rank, 7u);
+  EXPECT_EQ(token.score.first_alternative, 1u);
+  ASSERT_EQ(alternatives.size(), 4u);
+  double total = 0;
+  for (const float x : plain) total += std::exp(x);
+  EXPECT_NEAR(token.score.of.logprob, 1 - std::log(total), 1e-6);
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(alternatives[1 + i].token, 7 - i);
+    EXPECT_NEAR(alternatives[1 + i].logprob, 7 - i - std::log(total), 1e-6);
+  }
+}
+
+TEST_F(SamplerTest, NoLogprobsDiffersFromZeroOfThem) {
+  std::vector<float> logits = {0, 1, 2, 3, 4, 5, 6, 7};
+  base::SamplingParams params = Greedy();
+  sampler_.Open(kSlot, {.params = params});
+  EXPECT_EQ(sampler_.Sample(kSlot, 0, 0, logits).score.rank, 0u);
+  params.logprobs = 0;
+  sampler_.Open(kSlot, {.params = params});
+  const SampledToken token = sampler_.Sample(kSlot, 0, 0, logits);
+  EXPECT_EQ(token.score.rank, 1u);
+  EXPECT_EQ(token.score.num_alternatives, 0u);
+}
+
+TEST_F(SamplerTest, MoreLogprobsThanTokensGivesAllTokens) {
+  std::vector<float> logits = {0, 1, 2, 3, 4, 5, 6, 7};
+  base::SamplingParams params = Greedy();
+  params.logprobs = 20;
+  sampler_.Open(kSlot, {.params = params});
+  EXPECT_EQ(sampler_.Sample(kSlot, 0, 0, logits).score.num_alternatives, kVocabulary);
+}
+
+TEST_F(SamplerTest, NamedTokensAreScoredInTheirOrder) {
+  base::SamplingParams params = Greedy();
+  params.logprobs = 2;
+  const std::vector<base::TokenId> ids = {6, 0};
+  sampler_.Open(kSlot, {.params = params, .logprob_token_ids = ids});
+  std::vector<float> logits = {0, 1, 2, 3, 4, 5, 6, 7};
+  const SampleTask task{.slot = kSlot, .choice = 0, .position = 1, .logits = logits};
+  SampledToken token;
+  Alternatives alternatives;
+  sampler_.SampleBatch(std::span(&task, 1), std::span(&token, 1), alternatives);
+  ASSERT_EQ(alternatives.size(), 2u);
+  EXPECT_EQ(alternatives[0].token, 6u);
+  EXPECT_EQ(alternatives[1].token, 0u);
+}
+
+TEST_F(SamplerTest, TokensOfThePromptAreScoredAsTheyStand) {
+  base::SamplingParams params = Greedy();
+  params.prompt_logprobs = 1;
+  const std::vector<base::TokenId> words = {1, 7};
+  sampler_.Open(kSlot, {.params = params, .bad_words = words});
+  const std::vector<float> first = {0, 1, 2, 3, 4, 5, 6, 7};
+  const std::vector<float> broken = {0, 1, std::nanf(""), 3, 4, 5, 6, 7};
+  const std::vector<ScoreTask> tasks = {{.slot = kSlot, .token = 2, .logits = first},
+                                        {.slot = kSlot, .token = 2, .logits = broken}};
+  std::vector<SampledToken> tokens(2);
+  Alternatives alternatives;
+  sampler_.ScoreBatch(tasks, tokens, alternatives);
+  EXPECT_EQ(tokens[0].score.rank, 6u);
+  EXPECT_EQ(alternatives[0].token, 7u);
+  EXPECT_TRUE(tokens[0].finite);
+  EXPECT_FALSE(tokens[1].finite);
+}
+
+// Several choices of one request draw from the row of the prompt's last token.
+TEST_F(SamplerTest, DrawsMayShareARowAndLeaveItAsItIs) {
+  const std::vector<base::LogitBias> bias = {{.token = 2, .bias = 4.0f}};
+  const std::vector<base::TokenId> words = {1, 0};
+  for (const std::uint32_t slot : {0u, 1u}) {
+    sampler_.Open(base::SlotId{slot}, {.params = Greedy(), .logit_bias = bias, .bad_words = words});
+  }
+  const std::vector<float> logits = {9, 1, 2, 7, 1, 1, 1, 1};  // 2 + 4 loses, 2 + 4 + 4 would win
+  const std::vector<float> before = logits;
+  const std::vector<SampleTask> tasks = {
+      {.slot = base::SlotId{0}, .choice = 0, .position = 9, .logits = logits},
+      {.slot = base::SlotId{1}, .choice = 1, .position = 9, .logits = logits}};
+  std::vector<SampledToken> tokens(2);
+  Alternatives alternatives;
+  sampler_.SampleBatch(tasks, tokens, alternatives);
+  EXPECT_EQ(tokens[0].token, 3u);
+  EXPECT_EQ(tokens[1].token, 3u);
+  EXPECT_EQ(logits, before);
 }
 
 TEST_F(SamplerTest, DrawingFromAClosedSlotAborts) {
   std::vector<float> logits(kVocabulary, 0.0f);
-  EXPECT_DEATH(sampler_.Sample(base::SlotId{3}, 0, 0, logits), "slot.is_open");
+  EXPECT_DEATH(sampler_.Sample(base::SlotId{3}, 0, 0, logits), "is_open");
 }
 
 }  // namespace

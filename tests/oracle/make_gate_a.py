@@ -49,12 +49,13 @@ def load_model(path):
         return reader.fields["llama." + key].contents()
 
     heads, kv_heads = value("attention.head_count"), value("attention.head_count_kv")
+    head_size = reader.fields.get("llama.attention.key_length")
     config = LlamaConfig(
         vocab_size=value("vocab_size"), hidden_size=value("embedding_length"), intermediate_size=value("feed_forward_length"),
         num_hidden_layers=value("block_count"), num_attention_heads=heads, num_key_value_heads=kv_heads,
         max_position_embeddings=value("context_length"), rms_norm_eps=value("attention.layer_norm_rms_epsilon"),
         rope_theta=value("rope.freq_base"), rope_parameters={"rope_type": "default", "rope_theta": value("rope.freq_base")},
-        tie_word_embeddings=True, attn_implementation="eager", dtype="float32")
+        head_dim=head_size.contents() if head_size else value("embedding_length") // heads, tie_word_embeddings=True, attn_implementation="eager", dtype="float32")
     state = {}
     for tensor in reader.tensors:
         weight = dequantize(tensor.data, tensor.tensor_type).astype(np.float32)

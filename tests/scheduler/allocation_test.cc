@@ -61,6 +61,7 @@ TEST(SchedulerAllocation, NothingIsAllocatedBetweenAddAndTakeFinished) {
                                 sample.choice,
                                 sample.position,
                                 {static_cast<std::uint32_t>(result.tokens.size()), 1},
+                                {},
                                 true});
       result.tokens.push_back(sample.position % 1'000);
       SampleOutcome& outcome = outcomes.emplace_back(SampleOutcome{1, std::nullopt});

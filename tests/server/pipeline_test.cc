@@ -49,6 +49,57 @@ TEST(Pipeline, ARequestReachesTheEngineWholeAndItsReplyTheDoor) {
   EXPECT_EQ(world.pipeline.metrics().requests_completed.value(), 1);
 }
 
+TEST(Pipeline, AnEchoIsThePromptAsTheModelSawIt) {
+  World::Options options;
+  options.pieces = {"a", "b", "<s>", "c"};
+  options.control = {2};
+  options.chat = true;
+  const auto echo_of = [&options](PromptInput prompt) {
+    World world(options);
+    FakeReader reader;
+    CallInput input = World::Ids({0});
+    input.prompt = std::move(prompt);
+    input.output.echo = true;
+    const auto stream = world.MustStart(std::move(input), reader);
+    ReplyPart part;
+    EXPECT_EQ(stream->Take(part), ResponseStream::Taken::kPart);
+    EXPECT_EQ(part.prompt.tokens, world.engine.request(stream->identity().id).choice(0).tokens);
+    stream->Cancel();
+    world.engine.ReadMail();
+    world.RunText();
+    return part.prompt.text;
+  };
+  EXPECT_EQ(echo_of(TextPrompt{"ab", false, std::nullopt}), "ab");
+  EXPECT_EQ(echo_of(TextPrompt{"a<s>b", true, std::nullopt}), "a<s>b");
+  EXPECT_EQ(echo_of(TokenPrompt{2, 3, 0}), "<s>ca");
+  EXPECT_EQ(echo_of(ChatPrompt{{{"user", "ac"}, {"user", "b"}}, true}), "acb");
+}
+
+TEST(Pipeline, BadWordsReachTheEngineAsTokens) {
+  World world;
+  FakeReader reader;
+  CallInput input = World::Ids({0});
+  input.bad_words = {"ab", "c"};
+  const auto stream = world.MustStart(std::move(input), reader);
+  const auto words = world.engine.request(stream->identity().id).bad_words();
+  EXPECT_EQ(std::vector<base::TokenId>(words.begin(), words.end()),
+            (std::vector<base::TokenId>{2, 0, 1, 1, 2}));
+  stream->Cancel();
+  world.engine.ReadMail();
+  world.RunText();
+}
+
+TEST(Pipeline, AnEmptyBadWordEndsTheRequestByItsField) {
+  World world;
+  FakeReader reader;
+  CallInput input = World::Ids({0});
+  input.bad_words = {" "};
+  const auto stream = world.pipeline.Start(std::move(input), reader);
+  ASSERT_TRUE(stream.ok());
+  world.RunText();
+  EXPECT_EQ(base::FieldOf(EndOf(**stream)), "bad_words");
+}
+
 TEST(Pipeline, ControlTokensAreShownWhenTheyAreNotSkipped) {
   World::Options options;
   options.pieces = {"a", "<s>", "</s>", "d"};

@@ -118,5 +118,35 @@ TEST(PromptEncoding, DecodingRepairsTextAndRefusesForeignIds) {
   EXPECT_EQ(base::FieldOf(DecodeTokens(Tokens{6}, true, tokenizer).status()), "token_ids");
 }
 
+TEST(BadWords, AreEncodedWithAndWithoutTheSpaceBeforeThem) {
+  // " cat" is another word of as many tokens; " dog" begins like "dog" would not, but is longer;
+  // " a" begins with the same token.
+  const fakes::PieceTokenizer tokenizer({"cat", " cat", "dog", " ", "x", " y", "y", "z", "<s>"},
+                                        {8});
+  const auto encoded = [&tokenizer](std::vector<std::string> words) {
+    return *EncodeBadWords(words, tokenizer);
+  };
+  EXPECT_EQ(encoded({"cat"}), (std::vector<Tokens>{{0}, {1}}));
+  EXPECT_EQ(encoded({"  cat"}), (std::vector<Tokens>{{0}, {1}}));
+  EXPECT_EQ(encoded({"dog"}), (std::vector<Tokens>{{2}}));
+  EXPECT_EQ(encoded({"yz", "x"}), (std::vector<Tokens>{{6, 7}, {5, 7}, {4}}));
+  EXPECT_EQ(encoded({"<s>"}), (std::vector<Tokens>{{8}}));
+  EXPECT_EQ(encoded({}), (std::vector<Tokens>{}));
+}
+
+TEST(BadWords, AreBoundedInNumberAndLengthAndNeverBlank) {
+  const fakes::PieceTokenizer tokenizer({"a", " "});
+  const auto field = [&tokenizer](const std::vector<std::string>& words) {
+    return base::FieldOf(EncodeBadWords(words, tokenizer).status());
+  };
+  EXPECT_EQ(field(std::vector<std::string>(256, "a")), "");
+  EXPECT_EQ(field(std::vector<std::string>(257, "a")), "bad_words");
+  EXPECT_EQ(field({std::string(256, 'a')}), "");
+  EXPECT_EQ(field({std::string(257, 'a')}), "bad_words");
+  EXPECT_EQ(field({""}), "bad_words");
+  EXPECT_EQ(field({" \t\n"}), "bad_words");
+  EXPECT_EQ(field({"b"}), "bad_words");
+}
+
 }  // namespace
 }  // namespace pagoda::server

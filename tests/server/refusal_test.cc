@@ -26,6 +26,8 @@ TEST(Refusal, EveryFinishHasItsCodeAndReason) {
         reason::kDeadlineWhileGenerating);
   check(FinishReason::kSlowConsumer, true, StatusCode::kResourceExhausted, reason::kSlowConsumer);
   check(FinishReason::kNonFinite, true, StatusCode::kInternal, reason::kNonFinite);
+  check(FinishReason::kNothingAllowed, true, StatusCode::kFailedPrecondition,
+        reason::kNothingAllowed);
   check(FinishReason::kFailed, true, StatusCode::kInternal, reason::kStepFailed);
   check(FinishReason::kShutdown, true, StatusCode::kUnavailable, reason::kShutdown);
 }

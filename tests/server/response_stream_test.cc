@@ -41,6 +41,83 @@ TEST(ResponseStream, EverythingReadyBecomesOnePart) {
   EXPECT_TRUE(part.end->status.ok());
 }
 
+TEST(ResponseStream, ScoresComeWithTheirTokens) {
+  World world;
+  FakeReader reader;
+  CallInput input = World::Ids({0});
+  input.fields.logprobs = 2;
+  const auto stream = world.MustStart(std::move(input), reader);
+  const base::RequestId id = stream->identity().id;
+  ReplyPart part;
+  world.engine.DeliverScored(id, {1}, 2);
+  world.RunText();
+  world.engine.DeliverScored(id, {2, 3}, 2);
+  world.RunText();
+  EXPECT_EQ(stream->Take(part), Taken::kPart);
+  ASSERT_EQ(part.choices[0].scores.size(), part.choices[0].tokens.size());
+  for (std::size_t i = 0; i < part.choices[0].tokens.size(); ++i) {
+    EXPECT_EQ(part.choices[0].scores.scores[i].of.token, part.choices[0].tokens[i]);
+    EXPECT_EQ(part.choices[0].scores.AlternativesOf(part.choices[0].scores.scores[i]).back().token,
+              1u);
+  }
+  world.engine.DeliverScored(id, {4}, 2);
+  world.engine.Finish(id, FinishReason::kLength);
+  world.RunText();
+  EXPECT_EQ(stream->Take(part), Taken::kLast);
+  ASSERT_EQ(part.choices[0].scores.size(), 1u);
+  EXPECT_EQ(part.choices[0].scores.scores[0].of.token, 4u);
+}
+
+TEST(ResponseStream, ThePromptsEchoAndScoresComeBeforeTheReply) {
+  World world;
+  FakeReader reader;
+  CallInput input = World::Text("abc");
+  input.fields.prompt_logprobs = 1;
+  input.output.echo = true;
+  const auto stream = world.MustStart(std::move(input), reader);
+  const base::RequestId id = stream->identity().id;
+  ReplyPart part;
+  EXPECT_EQ(stream->Take(part), Taken::kPart);
+  EXPECT_EQ(part.prompt.text, "abc");
+  EXPECT_EQ(part.prompt.tokens, (Tokens{0, 1, 2}));
+  EXPECT_FALSE(part.choices[0].has_content());
+  world.engine.DeliverPromptScores(id, {1}, 1);
+  world.engine.DeliverPromptScores(id, {2}, 1);
+  world.RunText();
+  EXPECT_EQ(stream->Take(part), Taken::kPart);
+  EXPECT_EQ(part.prompt.scores.size(), 2u);
+  EXPECT_TRUE(part.prompt.text.empty());
+  world.engine.Deliver(id, {4});
+  world.engine.Finish(id, FinishReason::kLength);
+  world.RunText();
+  EXPECT_EQ(stream->Take(part), Taken::kLast);
+  EXPECT_EQ(part.choices[0].text, "e");
+  EXPECT_TRUE(part.prompt.empty());
+}
+
+TEST(ResponseStream, ScoresOfAPromptThatNobodyReadsPauseTheRequest) {
+  World world(SmallStreams());
+  FakeReader reader;
+  CallInput input = World::Ids(Tokens(20, 0));
+  input.fields.prompt_logprobs = 0;
+  const auto stream = world.MustStart(std::move(input), reader);
+  const base::RequestId id = stream->identity().id;
+  world.engine.DeliverPromptScores(id, {1, 2, 3}, 0);
+  EXPECT_TRUE(world.engine.pauses().empty());
+  world.engine.DeliverPromptScores(id, {4}, 0);
+  EXPECT_EQ(world.engine.pauses(), (std::vector<bool>{true}));
+  world.RunText();
+  ReplyPart part;
+  EXPECT_EQ(stream->Take(part), Taken::kPart);
+  EXPECT_EQ(stream->num_unread_tokens(), 0u);
+  EXPECT_EQ(world.engine.pauses(), (std::vector<bool>{true, false}));
+  world.engine.DeliverPromptScores(id, {5, 6}, 0);
+  stream->Cancel();
+  world.engine.ReadMail();
+  world.RunText();
+  EXPECT_EQ(stream->num_unread_tokens(), 0u);
+}
+
 TEST(ResponseStream, AListenerIsToldOnceAndOnlyAfterATakeThatGaveNothing) {
   World world;
   FakeReader reader;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "server/grpc/request_conversion.h"
 #include "tests/server/world.h"
 
@@ -51,6 +53,52 @@ TEST(ReplyConversion, EachChoiceHasItsIndexInDeltasAndInTheEnd) {
     EXPECT_EQ(response.finish().choices(i).index(), static_cast<std::uint32_t>(i));
   EXPECT_EQ(response.finish().choices(0).reason(), v1::FINISH_REASON_STOP);
   EXPECT_EQ(response.finish().choices(1).reason(), v1::FINISH_REASON_LENGTH);
+}
+
+TEST(ReplyConversion, ScoresAndThePromptHaveTheirOwnPlaces) {
+  const std::vector<base::TokenLogprob> alternatives = {{1, -1.0f}, {2, -2.0f}, {3, -3.0f}};
+  const std::vector<base::TokenScore> scores = {
+      {.of = {7, -0.25f}, .rank = 4, .first_alternative = 1, .num_alternatives = 2},
+      {.of = {8, -0.5f}, .rank = 1, .first_alternative = 0, .num_alternatives = 0}};
+  ReplyPart part;
+  part.prompt.text = "echo";
+  part.prompt.tokens = {6, 7};
+  part.prompt.scores.Append(std::span(scores).first(1), alternatives);
+  v1::GenerateResponse response;
+  ToGenerateResponse(part, "id", "", response);
+  EXPECT_EQ(response.deltas_size(), 0);
+  EXPECT_EQ(response.prompt().text(), "echo");
+  EXPECT_EQ(response.prompt().token_ids(1), 7u);
+  const v1::TokenLogprobs& first = response.prompt().logprobs(0);
+  EXPECT_EQ(first.token_id(), 7u);
+  EXPECT_EQ(first.logprob(), -0.25f);
+  EXPECT_EQ(first.rank(), 4u);
+  ASSERT_EQ(first.top_size(), 2);
+  EXPECT_EQ(first.top(0).token_id(), 2u);
+  EXPECT_EQ(first.top(1).logprob(), -3.0f);
+
+  part.Clear();
+  part.choices[0].tokens = {7, 8};
+  part.choices[0].scores.Append(scores, alternatives);
+  ToGenerateResponse(part, "id", "", response);
+  EXPECT_FALSE(response.has_prompt());
+  ASSERT_EQ(response.deltas(0).logprobs_size(), 2);
+  EXPECT_EQ(response.deltas(0).logprobs(1).token_id(), 8u);
+  EXPECT_EQ(response.deltas(0).logprobs(1).top_size(), 0);
+}
+
+// C10: the wire takes minus infinity, as text too.
+TEST(ReplyConversion, C10AnImpossibleTokensLogprobArrives) {
+  const float impossible = -std::numeric_limits<float>::infinity();
+  const std::vector<base::TokenScore> scores = {{.of = {7, impossible}, .rank = 9}};
+  ReplyPart part;
+  part.choices[0].tokens = {7};
+  part.choices[0].scores.Append(scores, {});
+  v1::GenerateResponse response;
+  ToGenerateResponse(part, "id", "", response);
+  v1::GenerateResponse parsed;
+  ASSERT_TRUE(parsed.ParseFromString(response.SerializeAsString()));
+  EXPECT_EQ(parsed.deltas(0).logprobs(0).logprob(), impossible);
 }
 
 TEST(ReplyConversion, AnErrorsEndLeavesTheMessageWithoutFinish) {

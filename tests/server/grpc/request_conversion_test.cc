@@ -39,16 +39,6 @@ TEST(RequestConversion, WhatIsNotBuiltIsRefusedByName) {
     return std::string(status.message()).substr(0, status.message().find(':'));
   };
   using Request = v1::GenerateRequest;
-  EXPECT_EQ(refused([](Request& r) { r.mutable_sampling()->mutable_allowed_token_ids(); }),
-            "sampling.allowed_token_ids");
-  EXPECT_EQ(refused([](Request& r) { r.mutable_sampling()->add_bad_words("x"); }),
-            "sampling.bad_words");
-  EXPECT_EQ(refused([](Request& r) { r.mutable_output()->set_logprobs(0); }), "output.logprobs");
-  EXPECT_EQ(refused([](Request& r) { r.mutable_output()->set_prompt_logprobs(1); }),
-            "output.prompt_logprobs");
-  EXPECT_EQ(refused([](Request& r) { r.mutable_output()->set_echo(true); }), "output.echo");
-  EXPECT_EQ(refused([](Request& r) { r.mutable_output()->add_logprob_token_ids(1); }),
-            "output.logprob_token_ids");
   EXPECT_EQ(refused([](Request& r) { r.mutable_options()->set_adapter("x"); }), "options.adapter");
 }
 
@@ -77,6 +67,37 @@ TEST(RequestConversion, HowTheTextIsWrittenArrives) {
   ASSERT_TRUE(input.ok());
   EXPECT_FALSE(input->output.skip_special_tokens);
   EXPECT_EQ(input->fields.include_stop_string, true);
+}
+
+TEST(RequestConversion, WhatIsDrawnAndShownArrives) {
+  v1::GenerateRequest request;
+  request.set_text("x");
+  auto input = ToCallInput(request);
+  ASSERT_TRUE(input.ok());
+  EXPECT_FALSE(input->fields.logprobs.has_value());
+  EXPECT_FALSE(input->fields.prompt_logprobs.has_value());
+  EXPECT_FALSE(input->fields.allowed_token_ids.has_value());
+  EXPECT_FALSE(input->output.echo);
+
+  request.set_text("x");
+  request.mutable_sampling()->mutable_allowed_token_ids();  // there, and empty
+  request.mutable_sampling()->add_bad_words("b");
+  request.mutable_output()->set_logprobs(0);
+  request.mutable_output()->set_prompt_logprobs(0);
+  request.mutable_output()->set_echo(true);
+  request.mutable_output()->add_logprob_token_ids(9);
+  input = ToCallInput(request);
+  ASSERT_TRUE(input.ok());
+  EXPECT_EQ(input->fields.logprobs, 0);
+  EXPECT_EQ(input->fields.prompt_logprobs, 0);
+  ASSERT_TRUE(input->fields.allowed_token_ids.has_value());
+  EXPECT_TRUE(input->fields.allowed_token_ids->empty());
+  EXPECT_EQ(input->bad_words, (std::vector<std::string>{"b"}));
+  EXPECT_EQ(input->fields.logprob_token_ids, (std::vector<base::TokenId>{9}));
+  EXPECT_TRUE(input->output.echo);
+  request.set_text("x");
+  request.mutable_sampling()->mutable_allowed_token_ids()->add_ids(4);
+  EXPECT_EQ(*ToCallInput(request)->fields.allowed_token_ids, (std::vector<base::TokenId>{4}));
 }
 
 TEST(RequestConversion, AnAbsentPromptIsABadField) {
