@@ -43,7 +43,9 @@ int RunGenerate(const Options& options, Console& console) {
   };
   const grpc::Status status = ReadReply(context, *stream, console, show, reply);
   if (in_line) console.out << std::endl;
-  if (shows_whole && !options.json) ShowChoices(reply, console);
+  // A call that failed has a request id only if something of a reply had come.
+  const bool has_reply = status.ok() || !reply.request_id.empty();
+  if (shows_whole && !options.json && has_reply) ShowChoices(reply, console);
   if (!status.ok()) return ReportError(options, DecodeError(status), "generate", console);
   if (options.json) {
     console.out << ReplyAsJson(reply).dump() << std::endl;

@@ -211,6 +211,8 @@ TEST(Generate, AFailureIsDecodedFromTheTrailer) {
   EXPECT_EQ(session.Run({"generate", "--prompt", ""}, service.address()), kExitFailed);
   EXPECT_NE(session.err.str().find("prompt: is empty"), std::string::npos) << session.err.str();
   EXPECT_EQ(session.out_buffer.str(), "");
+  EXPECT_EQ(session.Run({"generate", "--prompt", "", "--n", "2"}, service.address()), kExitFailed);
+  EXPECT_EQ(session.out_buffer.str(), "");
   EXPECT_EQ(session.Run({"generate", "--prompt", "", "--json"}, service.address()), kExitFailed);
   const auto json = nlohmann::json::parse(session.out_buffer.str());
   EXPECT_EQ(json["error"]["code"], "INVALID_ARGUMENT");
