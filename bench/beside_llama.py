@@ -24,20 +24,32 @@ def output_of(command):
 
 
 def run_ours(args):
-    text = output_of([args.ours, args.model, args.threads])
-    return {case: float(re.search(rf"^{name} +([\d.]+) tokens/s", text, re.M).group(1)) for case, name in OURS.items()}
+    """The rates as they are printed; what comes after the last wanted one is not waited for."""
+    rates = {}
+    with subprocess.Popen([args.ours, args.model, str(args.threads)], stdout=subprocess.PIPE, text=True) as process:
+        for line in process.stdout:
+            for case, name in OURS.items():
+                found = re.match(rf"{name} +([\d.]+) tokens/s", line)
+                if found:
+                    rates[case] = float(found.group(1))
+            if len(rates) == len(OURS):
+                process.kill()
+                break
+    return rates
 
 
 def run_theirs(args):
     folder = pathlib.Path(args.theirs)
-    shared = ["-m", args.model, "-t", args.threads, "-fa", "1"]
-    bench = [folder / "llama-bench", *shared, "-r", "5", "-o", "json"]
-    best = lambda command: max(json.loads(output_of(command))[0]["samples_ts"])
-    batched = output_of([folder / "llama-batched-bench", "-m", args.model, "-t", args.threads, "-fa", "on", "-c", "2048",
-                         "-npp", "128", "-ntg", "64", "-npl", "8", "--output-format", "jsonl"])
+    shared = ["-m", args.model, "-t", args.threads]
+
+    def best(*options):
+        text = output_of([folder / "llama-bench", *shared, "-fa", "1", "-r", args.repetitions, "-o", "json", *options])
+        return max(json.loads(text)[0]["samples_ts"])
+
+    batched = output_of([folder / "llama-batched-bench", *shared, "-fa", "on", "-c", "2048", "-npp", "128", "-ntg", "32", "-npl", "8",
+                         "--output-format", "jsonl"])
     rows = [json.loads(line) for line in batched.splitlines() if line.startswith("{")]
-    return {"prefill 512": best([*bench, "-p", "512", "-n", "0"]),
-            "decode B=1": best([*bench, "-p", "0", "-n", "64", "-d", "128"]),
+    return {"prefill 512": best("-p", "512", "-n", "0"), "decode B=1": best("-p", "0", "-n", "64", "-d", "128"),
             "decode B=8": max(row["speed_tg"] for row in rows)}
 
 
@@ -48,6 +60,7 @@ def main():
     parser.add_argument("--model", required=True)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--repetitions", type=int, default=5, help="of llama-bench in a turn")
     args = parser.parse_args()
     ours, theirs = [], []
     for turn in range(args.turns):
