@@ -58,13 +58,7 @@ class HeaderParser {
       return Refused(
           absl::StrCat("its header is ", document->root().KindName(), ", not an object"));
     }
-    for (const JsonMember& member : document->root().Members()) {
-      if (member.key == kMetadataKey) {
-        PAGODA_RETURN_IF_ERROR(CheckMetadata(member.value));
-        continue;
-      }
-      PAGODA_RETURN_IF_ERROR(AddTensor(member));
-    }
+    PAGODA_RETURN_IF_ERROR(AddMembers(document->root()));
     PAGODA_RETURN_IF_ERROR(PlaceTensors());
     return std::move(tensors_);
   }
@@ -74,6 +68,15 @@ class HeaderParser {
     std::uint64_t begin = 0;
     std::uint64_t end = 0;
   };
+
+  absl::Status AddMembers(const JsonValue& root) {
+    for (const JsonMember& member : root.Members()) {
+      const absl::Status added =
+          member.key == kMetadataKey ? CheckMetadata(member.value) : AddTensor(member);
+      if (!added.ok()) return added;
+    }
+    return absl::OkStatus();
+  }
 
   absl::Status Refused(std::string_view why) const {
     return absl::InvalidArgumentError(absl::StrCat(name_, ": ", ToAbsl(why)));
@@ -125,31 +128,35 @@ class HeaderParser {
     }
     SafetensorsTensor tensor{.name = member.key, .type = {}, .shape = {}, .data = {}};
     Range range;
-    bool has_range = false;
-    bool has_shape = false;
-    for (const JsonMember& entry : member.value.Members()) {
-      if (entry.key == "dtype" && entry.value.AsString().has_value()) {
-        tensor.type = *entry.value.AsString();
-      } else if (entry.key == "shape") {
-        PAGODA_RETURN_IF_ERROR(ReadShape(entry.value, tensor));
-        has_shape = true;
-      } else if (entry.key == "data_offsets") {
-        PAGODA_RETURN_IF_ERROR(ReadRange(entry.value, tensor.name, range));
-        has_range = true;
-      } else {
-        return RefusedTensor(tensor.name, absl::StrCat("has the entry '", ToAbsl(entry.key),
-                                                       "' as ", entry.value.KindName(),
-                                                       "; expected dtype, shape, data_offsets"));
-      }
-    }
-    if (tensor.type.empty() || !has_shape || !has_range) {
-      return RefusedTensor(tensor.name, "lacks one of dtype, shape, data_offsets");
-    }
+    PAGODA_RETURN_IF_ERROR(ReadEntries(member.value, tensor, range));
     PAGODA_RETURN_IF_ERROR(CheckSize(tensor, range));
     tensor.data = data_.subspan(range.begin, range.end - range.begin);
     tensors_.push_back(std::move(tensor));
     ranges_.push_back(range);
     return absl::OkStatus();
+  }
+
+  absl::Status ReadEntries(const JsonValue& value, SafetensorsTensor& tensor, Range& range) const {
+    int num_read = 0;
+    for (const JsonMember& entry : value.Members()) {
+      absl::Status read = absl::OkStatus();
+      if (entry.key == "dtype" && entry.value.AsString().has_value()) {
+        tensor.type = *entry.value.AsString();
+      } else if (entry.key == "shape") {
+        read = ReadShape(entry.value, tensor);
+      } else if (entry.key == "data_offsets") {
+        read = ReadRange(entry.value, tensor.name, range);
+      } else {
+        read = RefusedTensor(tensor.name, absl::StrCat("has the entry '", ToAbsl(entry.key),
+                                                       "' as ", entry.value.KindName(),
+                                                       "; expected dtype, shape, data_offsets"));
+      }
+      if (!read.ok()) return read;
+      ++num_read;
+    }
+    // No key stands twice, so three entries are all three.
+    if (num_read == 3) return absl::OkStatus();
+    return RefusedTensor(tensor.name, "lacks one of dtype, shape, data_offsets");
   }
 
   absl::Status ReadShape(const JsonValue& value, SafetensorsTensor& tensor) const {
