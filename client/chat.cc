@@ -24,7 +24,8 @@ v1::ChatMessage Message(std::string role, std::string content) {
 
 class Conversation {
  public:
-  Conversation(const Options& options, Console& console, std::shared_ptr<grpc::Channel> channel)
+  Conversation(const Options& options, Console& console,
+               const std::shared_ptr<grpc::Channel>& channel)
       : options_(options), console_(console), stub_(v1::InferenceService::NewStub(channel)) {
     Forget();
   }

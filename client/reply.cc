@@ -114,7 +114,7 @@ grpc::Status ReadReply(grpc::ClientContext& context,
     progress.Stop();
     show(std::string_view(reply.text()).substr(shown));
   }
-  const grpc::Status status = stream.Finish();
+  grpc::Status status = stream.Finish();
   if (!status.ok() || reply.finished) return status;
   return {grpc::StatusCode::INTERNAL, "the stream ended without a finish"};
 }
