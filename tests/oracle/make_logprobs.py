@@ -21,12 +21,14 @@ GOLDENS = pathlib.Path(__file__).resolve().parent / "goldens"
 NUM_TOP, NUM_GREEDY = 5, 8
 
 
-def prompts(name, num_tokens):
+def texts(name, model, num_tokens):
+    """Pairs of a prompt and the whole text. Of SmolLM2 the greedy answers are gate A's."""
     if name == "tiny":
         random = np.random.Generator(np.random.PCG64(77))
-        return [[int(t) for t in random.integers(0, num_tokens - 1, length)] for length in (1, 2, 9, 33, 70)]
-    all_prompts = json.loads((GOLDENS / "gate_a.json").read_text())["prompts"]
-    return [p["prompt_ids"][:64] for p in all_prompts[:5]]
+        drawn = [[int(t) for t in random.integers(0, num_tokens - 1, length)] for length in (1, 2, 9, 33, 70)]
+        return [(prompt, continue_greedily(model, prompt, num_tokens)) for prompt in drawn]
+    shortest = sorted(json.loads((GOLDENS / "gate_a.json").read_text())["prompts"], key=lambda p: len(p["prompt_ids"]))[:5]
+    return [(p["prompt_ids"], p["prompt_ids"] + p["greedy_ids"][:NUM_GREEDY]) for p in shortest]
 
 
 @torch.no_grad()
@@ -38,8 +40,8 @@ def continue_greedily(model, ids, num_tokens):
 
 
 @torch.no_grad()
-def write_text(file, model, prompt, num_tokens):
-    ids = continue_greedily(model, prompt, num_tokens)
+def write_text(file, model, text, num_tokens):
+    prompt, ids = text
     rows = model(torch.tensor([ids])).logits[0, :-1, :num_tokens].double().log_softmax(-1).numpy()
     file.write(f"text {len(ids)} prompt {len(prompt)}\n{' '.join(map(str, ids))}\n")
     for token, row in zip(ids[1:], rows):
@@ -57,8 +59,8 @@ def main():
     num_tokens = len(GGUFReader(arguments.model).fields["tokenizer.ggml.tokens"].data)
     model = load_model(arguments.model)
     with (GOLDENS / f"logprobs_{arguments.name}.txt").open("w") as file:
-        for prompt in prompts(arguments.name, num_tokens):
-            write_text(file, model, prompt, num_tokens)
+        for text in texts(arguments.name, model, num_tokens):
+            write_text(file, model, text, num_tokens)
 
 
 if __name__ == "__main__":
