@@ -125,9 +125,7 @@ void ResponseStream::OnTokens(const engine::TokenDelivery& delivery, base::Insta
     if (engine_done_) return;
     first = !first_token_at_.has_value();
     if (first) first_token_at_ = now;
-    for (const base::TokenId token : delivery.tokens) {
-      PAGODA_CHECK_MSG(ring_.TryPush({delivery.choice, token}), "a paused request went on");
-    }
+    TakeTokens(delivery);
     arrived_scores_.Append(delivery.scores, delivery.alternatives);
     showable_bytes_[delivery.choice] = delivery.showable_bytes;
     full = CountArrived(delivery.tokens.size(), now);
@@ -138,6 +136,12 @@ void ResponseStream::OnTokens(const engine::TokenDelivery& delivery, base::Insta
   // the engine from hearing.
   if (full) TellPause(true);
   if (post) owner_.PostText(shared_from_this());
+}
+
+void ResponseStream::TakeTokens(const engine::TokenDelivery& delivery) {
+  for (const base::TokenId token : delivery.tokens) {
+    PAGODA_CHECK_MSG(ring_.TryPush({delivery.choice, token}), "a paused request went on");
+  }
 }
 
 void ResponseStream::OnPromptScores(const engine::PromptScoreDelivery& delivery,

@@ -142,6 +142,7 @@ class ResponseStream : public std::enable_shared_from_this<ResponseStream> {
   struct Arrived;  // what a pump works on
 
   bool MarkForText() PAGODA_REQUIRES(mutex_);
+  void TakeTokens(const engine::TokenDelivery& delivery) PAGODA_REQUIRES(mutex_);
   bool TryClose() PAGODA_REQUIRES(mutex_);
   // Counts what has arrived. Returns whether the request must pause.
   bool CountArrived(std::size_t count, base::Instant now) PAGODA_REQUIRES(mutex_);
