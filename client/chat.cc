@@ -36,7 +36,7 @@ class Conversation {
     history_.push_back(Message("user", question));
     Reply reply;
     grpc::ClientContext context;
-    ApplyDeadline(options_, context);
+    ApplyDeadline(options_.deadline_seconds, context);
     const auto stream = stub_->Chat(&context, MakeChatRequest(options_, history_));
     const grpc::Status status =
         ReadReply(context, *stream, console_, [this](std::string_view text) { Show(text); }, reply);

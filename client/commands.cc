@@ -22,6 +22,12 @@ int Run(const std::vector<std::string>& arguments, Console& console) {
       return RunHealth(options, console);
     case Command::kModel:
       return RunModel(options, console);
+    case Command::kInspect:
+      return RunInspect(options, console);
+    case Command::kBench:
+      return RunBench(options, console);
+    case Command::kPlan:
+      return RunPlan(options, console);
   }
   return kExitUsage;
 }

@@ -18,5 +18,9 @@ int RunChat(const Options& options, Console& console);
 int RunTokenize(const Options& options, Console& console);
 int RunHealth(const Options& options, Console& console);
 int RunModel(const Options& options, Console& console);
+int RunBench(const Options& options, Console& console);
+// Of a model file; no server is asked.
+int RunInspect(const Options& options, Console& console);
+int RunPlan(const Options& options, Console& console);
 
 }  // namespace pagoda::client

@@ -56,11 +56,10 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenChannel(const Options& option
   return grpc::CreateCustomChannel(options.server, credentials, arguments);
 }
 
-void ApplyDeadline(const Options& options, grpc::ClientContext& context) {
-  if (!options.deadline_seconds.has_value()) return;
+void ApplyDeadline(std::optional<double> seconds, grpc::ClientContext& context) {
+  if (!seconds.has_value()) return;
   constexpr double kLongestSeconds = 1e9;
-  const auto microseconds =
-      static_cast<std::int64_t>(1e6 * std::min(*options.deadline_seconds, kLongestSeconds));
+  const auto microseconds = static_cast<std::int64_t>(1e6 * std::min(*seconds, kLongestSeconds));
   context.set_deadline(std::chrono::system_clock::now() + std::chrono::microseconds(microseconds));
 }
 

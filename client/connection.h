@@ -3,6 +3,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <memory>
+#include <optional>
 
 #include "absl/status/statusor.h"
 #include "client/options.h"
@@ -13,8 +14,8 @@ namespace pagoda::client {
 // NotFound for a TLS file that cannot be read.
 absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenChannel(const Options& options);
 
-// Gives the call the deadline of the options, if there is one.
-void ApplyDeadline(const Options& options, grpc::ClientContext& context);
+// Gives the call a deadline, if there is one.
+void ApplyDeadline(std::optional<double> seconds, grpc::ClientContext& context);
 
 // The whole of a file, or of stdin for "-". Errors: NotFound, with the name.
 absl::StatusOr<std::string> ReadWholeFile(const std::string& path, std::istream& standard_input);

@@ -104,6 +104,7 @@ void TakeDetails(const std::string& bytes, CallError& error) {
 }
 
 std::string WhatToDo(const CallError& error) {
+  if (!error.to_do.empty()) return error.to_do;
   if (error.unreachable) {
     return "start pagoda-server there (scripts/quickstart does), or name another with --server";
   }
@@ -162,14 +163,20 @@ std::string ErrorAsText(const CallError& error, std::string_view asked) {
 
 int ReportError(const Options& options, const CallError& error, std::string_view what,
                 Console& console) {
+  ReportFileError(options, error, absl::StrCat(base::ToAbsl(what), " from ", options.server),
+                  console);
+  return error.unreachable ? kExitUnreachable : kExitFailed;
+}
+
+int ReportFileError(const Options& options, const CallError& error, std::string_view asked,
+                    Console& console) {
   if (options.json) {
     console.out << ErrorAsJson(error).dump(-1, ' ', false, json::error_handler_t::replace)
                 << std::endl;
   } else {
-    const std::string asked = absl::StrCat(base::ToAbsl(what), " from ", options.server);
     console.err << ErrorAsText(error, asked) << std::flush;
   }
-  return error.unreachable ? kExitUnreachable : kExitFailed;
+  return kExitFailed;
 }
 
 }  // namespace pagoda::client

@@ -24,6 +24,7 @@ struct CallError {
   std::string reason;
   double retry_seconds = -1;  // negative: not said
   nlohmann::json details = nlohmann::json::array();
+  std::string to_do;  // where the finder knows better than the code says
 };
 
 // Requires: !status.ok(). Broken details are left out, never an error of their own.
@@ -38,5 +39,8 @@ std::string ErrorAsText(const CallError& error, std::string_view asked);
 // Prints the error the way the options ask for it. Returns: the exit code.
 int ReportError(const Options& options, const CallError& error, std::string_view what,
                 Console& console);
+// The same for a question that no server was asked.
+int ReportFileError(const Options& options, const CallError& error, std::string_view asked,
+                    Console& console);
 
 }  // namespace pagoda::client

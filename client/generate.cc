@@ -30,7 +30,7 @@ int RunGenerate(const Options& options, Console& console) {
   if (!channel.ok()) return ReportError(options, LocalError(channel.status()), "generate", console);
   const auto stub = v1::InferenceService::NewStub(*channel);
   grpc::ClientContext context;
-  ApplyDeadline(options, context);
+  ApplyDeadline(options.deadline_seconds, context);
   const auto stream = stub->Generate(&context, MakeGenerateRequest(options, prompt));
   Reply reply;
   bool in_line = false;

@@ -1,145 +1,217 @@
-// The commands that ask once and print: tokenize and model.
-#include <string>
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <tuple>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/byte_size.h"
 #include "client/commands.h"
-#include "client/connection.h"
 #include "client/errors.h"
-#include "client/progress.h"
-#include "pagoda/v1/inference.grpc.pb.h"
+#include "client/figures.h"
+#include "client/model_file.h"
 
 namespace pagoda::client {
 namespace {
 
+using base::FormatBytes;
 using nlohmann::json;
-using Stub = v1::InferenceService::Stub;
 
-// Opens the channel, makes one unary call with progress and Ctrl-C, and reports what fails. `call`
-// is (stub, context) -> status.
-template <typename Call>
-int AskOnce(const Options& options, Console& console, std::string_view what, Call call) {
-  const auto channel = OpenChannel(options);
-  if (!channel.ok()) return ReportError(options, LocalError(channel.status()), what, console);
-  const auto stub = v1::InferenceService::NewStub(*channel);
-  grpc::ClientContext context;
-  ApplyDeadline(options, context);
-  const Interrupts::Scope cancel(console.interrupts, [&context] { context.TryCancel(); });
-  Progress progress(console, "waiting for the server");
-  const grpc::Status status = call(*stub, context);
-  progress.Stop();
-  return status.ok() ? kExitOk : ReportError(options, DecodeError(status), what, console);
+struct TypeShare {
+  std::string type;
+  std::int64_t num_tensors = 0;
+  std::int64_t bytes = 0;
+};
+
+// The tensor types, the one with most bytes first.
+std::vector<TypeShare> SharesOf(const std::vector<TensorFacts>& tensors) {
+  std::map<std::string, TypeShare> by_type;
+  for (const TensorFacts& tensor : tensors) {
+    TypeShare& share = by_type[tensor.type];
+    share.type = tensor.type;
+    ++share.num_tensors;
+    share.bytes += tensor.bytes;
+  }
+  std::vector<TypeShare> shares;
+  for (const auto& [type, share] : by_type) shares.push_back(share);
+  std::sort(shares.begin(), shares.end(), [](const TypeShare& a, const TypeShare& b) {
+    return std::tie(b.bytes, a.type) < std::tie(a.bytes, b.type);
+  });
+  return shares;
 }
 
-void PrintTokens(const v1::TokenizeResponse& response, std::ostream& out) {
-  for (int i = 0; i < response.token_ids_size(); ++i) {
-    out << response.token_ids(i);
-    // Bytes of a token need not be text of their own.
-    if (i < response.token_bytes_size())
-      out << "\t\"" << absl::CHexEscape(response.token_bytes(i)) << '"';
-    out << "\n";
+std::int64_t BytesOf(const std::vector<TensorFacts>& tensors) {
+  std::int64_t bytes = 0;
+  for (const TensorFacts& tensor : tensors) bytes += tensor.bytes;
+  return bytes;
+}
+
+// --- For a person ---
+
+void PrintLine(std::ostream& out, std::string_view label, const std::string& text) {
+  out << label << std::string(label.size() < 15 ? 15 - label.size() : 1, ' ') << text << "\n";
+}
+
+void PrintModel(const PlannedModel& planned, std::ostream& out) {
+  const model::Config& config = planned.config;
+  PrintLine(out, "Layers",
+            absl::StrCat(config.num_layers, ", hidden ", config.hidden_size, ", feed-forward ",
+                         config.feed_forward_size));
+  PrintLine(out, "Attention",
+            absl::StrCat(config.num_heads, " query and ", config.num_kv_heads, " KV heads of ",
+                         config.head_size));
+  PrintLine(
+      out, "Parameters",
+      absl::StrCat(Grouped(planned.num_parameters), " (", Abbreviated(planned.num_parameters),
+                   "), the head ", planned.has_tied_head ? "is the embedding" : "is its own"));
+  PrintLine(
+      out, "Context",
+      absl::StrCat(Grouped(config.context_length), " tokens, RoPE base ", config.rope_base,
+                   config.rope_position_scale == 1.0
+                       ? ""
+                       : absl::StrCat(", positions divided by ", config.rope_position_scale)));
+  PrintLine(out, "KV per token",
+            absl::StrCat(Grouped(planned.memory.kv_bytes_per_token), " bytes in ",
+                         base::Name(planned.kv_type), "; ",
+                         FormatBytes(planned.memory.kv_bytes_per_token * config.context_length),
+                         " for a full context"));
+  PrintLine(out, "Loads as",
+            absl::StrCat(planned.weight_format, ", ", FormatBytes(planned.memory.weight_bytes),
+                         " packed, activations ", planned.activation_dtype));
+}
+
+void PrintTokenizer(const ModelFacts& facts, std::ostream& out) {
+  const TokenizerFacts& tokenizer = facts.tokenizer;
+  PrintLine(out, "Tokenizer", tokenizer.kind);
+  if (tokenizer.usable.ok()) {
+    const std::string bos =
+        tokenizer.bos.has_value()
+            ? absl::StrCat(*tokenizer.bos,
+                           tokenizer.adds_bos ? ", put first" : ", not put first by itself")
+            : "none";
+    PrintLine(out, "",
+              absl::StrCat(Grouped(tokenizer.vocabulary_size), " tokens; BOS ", bos, "; EOS ",
+                           absl::StrJoin(tokenizer.eos, ", ")));
+  } else {
+    PrintLine(out, "", absl::StrCat("refused: ", tokenizer.usable.message()));
   }
+  if (!facts.template_bytes.has_value()) {
+    PrintLine(out, "Chat template", "no");
+  } else {
+    PrintLine(out, "Chat template",
+              absl::StrCat("yes, ", Grouped(*facts.template_bytes), " bytes",
+                           facts.template_usable.ok()
+                               ? std::string()
+                               : absl::StrCat("; refused: ", facts.template_usable.message())));
+  }
+}
+
+void PrintTensors(const ModelFacts& facts, bool lists_all, std::ostream& out) {
+  const std::int64_t all_bytes = BytesOf(facts.tensors);
+  PrintLine(out, "Tensors", absl::StrCat(facts.tensors.size(), ", ", FormatBytes(all_bytes)));
+  for (const TypeShare& share : SharesOf(facts.tensors)) {
+    const double percent = 100.0 * static_cast<double>(share.bytes) /
+                           static_cast<double>(std::max<std::int64_t>(1, all_bytes));
+    PrintLine(out, "",
+              absl::StrCat(share.type, ": ", share.num_tensors,
+                           share.num_tensors == 1 ? " tensor, " : " tensors, ",
+                           FormatBytes(share.bytes), ", ", Fixed(percent, 1), " %"));
+  }
+  if (!lists_all) return;
+  for (const TensorFacts& tensor : facts.tensors) {
+    out << "  " << tensor.name << "  " << tensor.type << " [" << absl::StrJoin(tensor.shape, ", ")
+        << "]  " << Grouped(tensor.bytes) << " bytes\n";
+  }
+}
+
+void Print(const FileOptions& file, const ModelFacts& facts, std::ostream& out) {
+  PrintLine(out, "File",
+            absl::StrCat(std::filesystem::path(file.path).filename().string(), ", ", facts.format,
+                         ", ", FormatBytes(facts.file_bytes)));
+  if (!facts.name.empty()) PrintLine(out, "Name", facts.name);
+  PrintLine(out, "Architecture", facts.architecture);
+  if (facts.planned.ok()) {
+    PrintModel(*facts.planned, out);
+  } else {
+    PrintLine(out, "Loads as", absl::StrCat("refused: ", facts.planned.status().message()));
+  }
+  PrintTokenizer(facts, out);
+  PrintTensors(facts, file.lists_tensors, out);
   out << std::flush;
 }
 
-json TokensAsJson(const v1::TokenizeResponse& response) {
-  json hex = json::array();
-  for (const std::string& bytes : response.token_bytes())
-    hex.push_back(absl::BytesToHexString(bytes));
-  return {{"token_ids",
-           std::vector<std::uint32_t>(response.token_ids().begin(), response.token_ids().end())},
-          {"token_bytes_hex", hex}};
+// --- For scripts ---
+
+json UsableAsJson(const absl::Status& usable) {
+  return usable.ok() ? json() : json(std::string(usable.message()));
 }
 
-json ModelAsJson(const v1::Model& model) {
-  json made = {{"names", std::vector<std::string>(model.names().begin(), model.names().end())},
-               {"architecture", model.architecture()},
-               {"num_parameters", model.num_parameters()},
-               {"weight_format", model.weight_format()},
-               {"weight_bytes", model.weight_bytes()},
-               {"activation_dtype", model.activation_dtype()},
-               {"kv_cache_dtype", model.kv_cache_dtype()},
-               {"numerics_id", model.numerics_id()},
-               {"vocabulary_size", model.vocabulary_size()},
-               {"max_model_len", model.max_model_len()},
-               {"context_length", model.context_length()},
-               {"block_size", model.block_size()},
-               {"num_kv_blocks", model.num_kv_blocks()},
-               {"max_num_seqs", model.max_num_seqs()},
-               {"max_num_batched_tokens", model.max_num_batched_tokens()},
-               {"eos_token_ids", std::vector<std::uint32_t>(model.eos_token_ids().begin(),
-                                                            model.eos_token_ids().end())},
-               {"has_chat_template", model.has_chat_template()},
-               {"kv_bytes_per_token", model.kv_bytes_per_token()}};
-  if (model.has_bos_token_id()) made["bos_token_id"] = model.bos_token_id();
+json ModelAsJson(const PlannedModel& planned) {
+  const model::Config& config = planned.config;
+  return {{"num_layers", config.num_layers},
+          {"hidden_size", config.hidden_size},
+          {"feed_forward_size", config.feed_forward_size},
+          {"num_heads", config.num_heads},
+          {"num_kv_heads", config.num_kv_heads},
+          {"head_size", config.head_size},
+          {"num_parameters", planned.num_parameters},
+          {"has_tied_head", planned.has_tied_head},
+          {"context_length", config.context_length},
+          {"rope_base", config.rope_base},
+          {"weight_format", planned.weight_format},
+          {"weight_bytes", planned.memory.weight_bytes},
+          {"activation_dtype", planned.activation_dtype},
+          {"kv_cache_dtype", base::Name(planned.kv_type)},
+          {"kv_bytes_per_token", planned.memory.kv_bytes_per_token}};
+}
+
+json AsJson(const FileOptions& file, const ModelFacts& facts) {
+  const TokenizerFacts& tokenizer = facts.tokenizer;
+  json made = {{"file", file.path},
+               {"format", facts.format},
+               {"file_bytes", facts.file_bytes},
+               {"name", facts.name},
+               {"architecture", facts.architecture},
+               {"refused", UsableAsJson(facts.planned.status())},
+               {"tokenizer",
+                {{"kind", tokenizer.kind},
+                 {"vocabulary_size", tokenizer.vocabulary_size},
+                 {"eos_token_ids", tokenizer.eos},
+                 {"adds_bos", tokenizer.adds_bos},
+                 {"refused", UsableAsJson(tokenizer.usable)}}},
+               {"has_chat_template", facts.template_bytes.has_value()},
+               {"chat_template_refused", UsableAsJson(facts.template_usable)}};
+  if (tokenizer.bos.has_value()) made["tokenizer"]["bos_token_id"] = *tokenizer.bos;
+  if (facts.planned.ok()) made["model"] = ModelAsJson(*facts.planned);
+  for (const TypeShare& share : SharesOf(facts.tensors)) {
+    made["tensor_types"].push_back(
+        {{"type", share.type}, {"num_tensors", share.num_tensors}, {"bytes", share.bytes}});
+  }
+  if (!file.lists_tensors) return made;
+  for (const TensorFacts& tensor : facts.tensors) {
+    made["tensors"].push_back({{"name", tensor.name},
+                               {"type", tensor.type},
+                               {"shape", tensor.shape},
+                               {"bytes", tensor.bytes}});
+  }
   return made;
-}
-
-std::string Mebibytes(double bytes) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.1f MiB", bytes / (1 << 20));
-  return text;
-}
-
-void PrintModel(const v1::Model& model, std::ostream& out) {
-  const double tokens = static_cast<double>(model.num_kv_blocks()) * model.block_size();
-  out << "Names         " << absl::StrJoin(model.names(), ", ") << "\n"
-      << "Architecture  " << model.architecture() << ", " << model.num_parameters()
-      << " parameters, vocabulary of " << model.vocabulary_size() << "\n"
-      << "Weights       " << model.weight_format() << ", "
-      << Mebibytes(static_cast<double>(model.weight_bytes())) << "\n"
-      << "Arithmetic    activations " << model.activation_dtype() << ", " << model.numerics_id()
-      << "\n"
-      << "Context       " << model.max_model_len()
-      << " tokens, prompt and reply together (made for " << model.context_length() << ")\n"
-      << "KV cache      " << model.kv_cache_dtype() << ", " << model.num_kv_blocks()
-      << " blocks of " << model.block_size() << " tokens, "
-      << Mebibytes(tokens * static_cast<double>(model.kv_bytes_per_token())) << "\n"
-      << "Batch         " << model.max_num_seqs() << " sequences, "
-      << model.max_num_batched_tokens() << " tokens in a step\n"
-      << "Chat          "
-      << (model.has_chat_template() ? "yes, by its own template" : "no template") << std::endl;
 }
 
 }  // namespace
 
-int RunTokenize(const Options& options, Console& console) {
-  v1::TokenizeRequest request;
-  request.set_model(options.model);
-  request.set_text(options.prompt.value_or(""));
-  if (options.prompt_file.has_value()) {
-    const auto read = ReadWholeFile(*options.prompt_file, console.in);
-    if (!read.ok()) return ReportError(options, LocalError(read.status()), "tokenize", console);
-    request.set_text(*read);
+int RunInspect(const Options& options, Console& console) {
+  const auto facts = ReadModelFacts(options.file.path);
+  if (!facts.ok()) {
+    CallError error = LocalError(facts.status());
+    error.to_do = "give a whole GGUF file, or a folder with config.json and safetensors";
+    return ReportFileError(options, error, absl::StrCat("inspect ", options.file.path), console);
   }
-  v1::TokenizeResponse response;
-  const int code =
-      AskOnce(options, console, "tokenize", [&](Stub& stub, grpc::ClientContext& context) {
-        return stub.Tokenize(&context, request, &response);
-      });
-  if (code != kExitOk) return code;
   if (options.json) {
-    console.out << TokensAsJson(response).dump() << std::endl;
+    console.out << AsJson(options.file, *facts).dump(-1, ' ', false, json::error_handler_t::replace)
+                << std::endl;
   } else {
-    PrintTokens(response, console.out);
-  }
-  return kExitOk;
-}
-
-int RunModel(const Options& options, Console& console) {
-  v1::GetModelRequest request;
-  request.set_model(options.model);
-  v1::Model model;
-  const int code =
-      AskOnce(options, console, "model", [&](Stub& stub, grpc::ClientContext& context) {
-        return stub.GetModel(&context, request, &model);
-      });
-  if (code != kExitOk) return code;
-  if (options.json) {
-    console.out << ModelAsJson(model).dump() << std::endl;
-  } else {
-    PrintModel(model, console.out);
+    Print(options.file, *facts, console.out);
   }
   return kExitOk;
 }

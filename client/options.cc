@@ -117,6 +117,91 @@ CLI::App* AddCommand(CLI::App& app, Options& options, Command command, const cha
   return added;
 }
 
+void AddLengthFlag(CLI::App& app, const char* name, LengthRange& range, const char* description) {
+  app.add_option_function<std::string>(
+         name, [&range](const std::string& text) { range = *ParseLengths(text); }, description)
+      ->type_name("N or N..M")
+      ->check([](const std::string& text) {
+        return ParseLengths(text).has_value() ? std::string() : text + " is not N or N..M";
+      });
+}
+
+void AddBenchFlags(CLI::App& app, LoadOptions& load) {
+  constexpr std::int32_t kMostCallers = 1024;
+  CLI::Option* const concurrency =
+      app.add_option("--concurrency", load.concurrency,
+                     "Closed loop: callers that wait each for its reply")
+          ->capture_default_str()
+          ->check(CLI::Range(1, kMostCallers));
+  CLI::Option* const rate =
+      app.add_option("--rate", load.rate, "Open loop: requests per second, Poisson arrivals")
+          ->check(CLI::PositiveNumber)
+          ->excludes(concurrency);
+  app.add_option("--max-in-flight", load.max_in_flight,
+                 "Open loop: requests at once; what comes beyond is sent late, and counted so")
+      ->capture_default_str()
+      ->needs(rate)
+      ->check(CLI::Range(1, kMostCallers));
+  app.add_option("--requests", load.num_requests, "End after this many")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
+  app.add_option("--duration", load.duration_seconds, "Begin no request after SECONDS")
+      ->type_name("SECONDS")
+      ->check(CLI::PositiveNumber);
+  AddLengthFlag(app, "--input-len", load.input, "Tokens of a prompt (128)");
+  AddLengthFlag(app, "--output-len", load.output, "Tokens of a reply (64)");
+  app.add_option("--shared-prefix", load.shared_prefix,
+                 "Tokens in front of every prompt, the same in all, beside --input-len")
+      ->check(CLI::Range(0, 1 << 24));
+  app.add_option("--seed", load.seed, "Same seed, same requests at the same times")
+      ->capture_default_str();
+  app.add_option("--allow-failures", load.allowed_failures_percent,
+                 "Exit with 0 though this share fails")
+      ->type_name("PERCENT")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 100.0));
+}
+
+CLI::App* AddFileCommand(CLI::App& app, Options& options, Command command, const char* name,
+                         const char* description) {
+  CLI::App* added = app.add_subcommand(name, description);
+  added->footer(
+      "Exit codes: 0 ok, 1 the file is refused or does not fit, 2 a mistake on the command line.");
+  added->callback([&options, command] { options.command = command; });
+  added->add_option("FILE", options.file.path, "Model file (GGUF) or folder (safetensors)")
+      ->required();
+  added->add_flag("--json", options.json, "Print exactly one JSON object");
+  return added;
+}
+
+// Flags that the server has too keep its names.
+void AddFileCommands(CLI::App& app, Options& options) {
+  FileOptions& file = options.file;
+  CLI::App* inspect =
+      AddFileCommand(app, options, Command::kInspect, "inspect", "Show what is in a model file");
+  inspect->add_flag("--tensors", file.lists_tensors, "List every tensor");
+
+  CLI::App* plan = AddFileCommand(app, options, Command::kPlan, "plan",
+                                  "Say what a model takes and what fits, before it is served");
+  plan->add_option("--context,--max-model-len", file.load.max_model_len,
+                   "Tokens of prompt and reply together; 0: as the model says")
+      ->check(CLI::Range(0, 1 << 24));
+  plan->add_option("--batch,--max-num-seqs", file.batch, "Requests that run at once, each full")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 4096));
+  plan->add_option("--block-size", file.load.block_size, "Tokens of one KV block")
+      ->capture_default_str()
+      ->check(CLI::IsMember({4, 8, 16, 32, 64}));
+  plan->add_option("--kv-cache-dtype", file.load.kv_cache_dtype, "auto (bf16), bf16 or f32")
+      ->capture_default_str();
+  plan->add_option("--activation-dtype", file.load.activation_dtype, "auto, int8 or f32")
+      ->capture_default_str();
+  plan->add_option("--target", file.target, "cpu, or a GPU by name, as h100-80gb")
+      ->capture_default_str();
+  plan->add_option("--memory", file.memory,
+                   "What is there to fill, as 80GiB; left out: what the target has")
+      ->type_name("SIZE");
+}
+
 void AddCommands(CLI::App& app, Options& options) {
   CLI::App* generate =
       AddCommand(app, options, Command::kGenerate, "generate", "Continue a prompt");
@@ -144,6 +229,10 @@ void AddCommands(CLI::App& app, Options& options) {
   health->add_option("--service", options.service, "One service by its full name");
 
   AddCommand(app, options, Command::kModel, "model", "Show what the server has loaded");
+  AddBenchFlags(*AddCommand(app, options, Command::kBench, "bench",
+                            "Put a load on the server and measure; Ctrl-C ends it early"),
+                options.load);
+  AddFileCommands(app, options);
 }
 
 // What CLI11 cannot say: which flags go together. Empty when all is well.
@@ -158,6 +247,10 @@ std::string FindConflict(const Options& options) {
   }
   if (options.command == Command::kChat && options.json && !options.message) {
     return "chat: --json needs --message";
+  }
+  if (options.command == Command::kBench && !options.load.num_requests &&
+      !options.load.duration_seconds) {
+    return "bench: give --requests or --duration, or both";
   }
   if (options.tls_cert.empty() != options.tls_key.empty()) {
     return "give both of --tls-cert and --tls-key, or neither";

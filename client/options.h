@@ -7,12 +7,24 @@
 #include <variant>
 #include <vector>
 
+#include "client/load/load_options.h"
+#include "client/plan_options.h"
+
 namespace pagoda::client {
 
 // Exit codes of the `pagoda` command, also in its --help.
 enum ExitCode : int { kExitOk = 0, kExitFailed = 1, kExitUsage = 2, kExitUnreachable = 3 };
 
-enum class Command : std::uint8_t { kGenerate, kChat, kTokenize, kHealth, kModel };
+enum class Command : std::uint8_t {
+  kGenerate,
+  kChat,
+  kTokenize,
+  kHealth,
+  kModel,
+  kBench,
+  kInspect,
+  kPlan
+};
 
 // What a flag leaves out stays absent, so that the server's own default holds.
 struct SamplingOptions {
@@ -63,6 +75,9 @@ struct Options {
   std::optional<std::string> cache_salt;
   std::optional<std::int32_t> priority;
   std::string client_request_id;
+
+  FileOptions file;  // inspect and plan
+  LoadOptions load;  // bench
 };
 
 // The command line is over before it began: --help, --version, or a mistake.

@@ -3,10 +3,15 @@
 #include <array>
 #include <cstdio>
 #include <iterator>
+#include <utility>
 
 namespace pagoda::client {
 
-Progress::Progress(Console& console, std::string_view what) : console_(console), what_(what) {
+Progress::Progress(Console& console, std::string_view what)
+    : Progress(console, [text = std::string(what)] { return text; }) {}
+
+Progress::Progress(Console& console, std::function<std::string()> what)
+    : console_(console), what_(std::move(what)) {
   if (console_.err_is_terminal) thread_ = std::jthread([this] { Draw(); });
 }
 
@@ -34,7 +39,7 @@ void Progress::Draw() {
     char seconds[32];
     std::snprintf(seconds, std::size(seconds), "%.1f s",
                   std::chrono::duration<double>(Clock::now() - begin).count());
-    console_.err << "\r" << kFrames[frame++ % kFrames.size()] << " " << what_ << " " << seconds
+    console_.err << "\r" << kFrames[frame++ % kFrames.size()] << " " << what_() << " " << seconds
                  << "\x1b[K" << std::flush;
     drawn = true;
     next += kRedraw;

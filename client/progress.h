@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -16,6 +17,8 @@ namespace pagoda::client {
 class Progress {
  public:
   Progress(Console& console, std::string_view what);
+  // The words anew for every drawing, on the drawing thread.
+  Progress(Console& console, std::function<std::string()> what);
   ~Progress() { Stop(); }
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -30,7 +33,7 @@ class Progress {
   void Draw() PAGODA_EXCLUDES(mutex_);
 
   Console& console_;
-  const std::string what_;
+  const std::function<std::string()> what_;
   base::Mutex mutex_;
   base::CondVar stopped_changed_;
   bool stopped_ PAGODA_GUARDED_BY(mutex_) = false;

@@ -13,7 +13,7 @@
 
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
-#include "tests/client/waitable_buffer.h"
+#include "tests/client/command_session.h"
 #include "tests/fakes/fake_inference_service.h"
 
 namespace pagoda::client {
@@ -50,24 +50,11 @@ FakeInferenceService::Script HelloScript() {
   return script;
 }
 
-// One run of the command against a server, with string streams for a console.
-struct Session {
-  std::istringstream in;
-  WaitableBuffer out_buffer;
-  std::ostream out{&out_buffer};
-  std::ostringstream err;
-  Interrupts interrupts;
-  bool on_terminal = false;
-
+// Runs of the command against a server.
+struct Session : CommandSession {
   int Run(std::vector<std::string> arguments, const std::string& address) {
     arguments.insert(arguments.end(), {"--server", address});
-    Console console{.in = in,
-                    .out = out,
-                    .err = err,
-                    .interrupts = interrupts,
-                    .out_is_terminal = on_terminal,
-                    .err_is_terminal = on_terminal};
-    return client::Run(arguments, console);
+    return CommandSession::Run(arguments);
   }
 };
 

@@ -1,0 +1,178 @@
+#include "client/model_file.h"
+
+#include <filesystem>
+#include <memory>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "formats/gguf.h"
+#include "formats/gguf_types.h"
+#include "kernels/kernels_pack.h"
+#include "model/checkpoint.h"
+#include "model/folder_config.h"
+#include "text/chat_template.h"
+#include "text/model_text.h"
+#include "text/tokenizer.h"
+
+namespace pagoda::client {
+namespace {
+
+using formats::GgufFile;
+
+std::string StringOr(const GgufFile& file, std::string_view key, std::string_view otherwise) {
+  const auto value = file.String(key);
+  return std::string(value.ok() ? *value : otherwise);
+}
+
+std::string TypeName(std::uint32_t number) {
+  const auto type = formats::FindGgufType(number);
+  return type.has_value() ? std::string(type->name) : absl::StrCat("type ", number);
+}
+
+std::vector<TensorFacts> Tensors(const GgufFile& file) {
+  std::vector<TensorFacts> tensors;
+  for (const formats::GgufTensor& tensor : file.tensors()) {
+    tensors.push_back({.name = std::string(tensor.name),
+                       .type = TypeName(tensor.type),
+                       .shape = {tensor.shape.rbegin(), tensor.shape.rend()},
+                       .bytes = static_cast<std::int64_t>(tensor.data.size())});
+  }
+  return tensors;
+}
+
+void Take(const text::Tokenizer& tokenizer, TokenizerFacts& facts) {
+  facts.vocabulary_size = tokenizer.vocabulary_size();
+  facts.adds_bos = tokenizer.adds_bos();
+  if (const auto bos = tokenizer.bos_token(); bos.has_value()) facts.bos = *bos;
+  for (const base::TokenId eos : tokenizer.eos_tokens()) facts.eos.push_back(eos);
+}
+
+void TakeTemplate(std::string_view source, ModelFacts& facts) {
+  facts.template_bytes = static_cast<std::int64_t>(source.size());
+  facts.template_usable = text::ChatTemplate::Parse(source).status();
+}
+
+void TakeWords(const GgufFile& file, ModelFacts& facts) {
+  facts.tokenizer.kind =
+      absl::StrCat(StringOr(file, "tokenizer.ggml.model", "none named"), ", split rule ",
+                   StringOr(file, "tokenizer.ggml.pre", "none named"));
+  const auto tokenizer = text::Tokenizer::FromGguf(file);
+  facts.tokenizer.usable = tokenizer.status();
+  if (tokenizer.ok()) Take(**tokenizer, facts.tokenizer);
+  const auto source = file.String("tokenizer.chat_template");
+  if (source.ok()) TakeTemplate(*source, facts);
+}
+
+absl::StatusOr<text::ModelText> ReadWords(const std::string& folder) {
+  PAGODA_ASSIGN_OR_RETURN(const std::vector<base::TokenId> eos, model::ReadEosTokens(folder));
+  return text::LoadModelText(folder, eos);
+}
+
+void TakeWords(const std::string& folder, ModelFacts& facts) {
+  facts.tokenizer.kind = "tokenizer.json";
+  const auto words = ReadWords(folder);
+  facts.tokenizer.usable = words.status();
+  if (!words.ok()) return;
+  Take(*words->tokenizer, facts.tokenizer);
+  if (!words->chat_template.empty()) TakeTemplate(words->chat_template, facts);
+}
+
+absl::StatusOr<std::int64_t> Bf16Bytes(const model::PlannedWeight& weight) {
+  std::vector<kernels::PartShape> parts;
+  for (const kernels::PackedPart& part : weight.plan.parts) {
+    parts.push_back({kernels::ElementType::kBf16, part.num_outputs, weight.plan.num_inputs});
+  }
+  PAGODA_ASSIGN_OR_RETURN(const kernels::PackPlan plan,
+                          kernels::PlanPack(parts, weight.plan.role, kernels::Shard{}, {}));
+  return plan.bytes;
+}
+
+absl::StatusOr<std::int64_t> Bf16Bytes(const model::WeightPlan& weights) {
+  PAGODA_ASSIGN_OR_RETURN(std::int64_t bytes, Bf16Bytes(weights.embedding));
+  const auto add = [&bytes](const model::PlannedWeight& weight) -> absl::Status {
+    PAGODA_ASSIGN_OR_RETURN(const std::int64_t more, Bf16Bytes(weight));
+    bytes += more;
+    return absl::OkStatus();
+  };
+  for (const model::PlannedLayer& layer : weights.layers) {
+    PAGODA_RETURN_IF_ERROR(add(layer.qkv));
+    PAGODA_RETURN_IF_ERROR(add(layer.attention_output));
+    PAGODA_RETURN_IF_ERROR(add(layer.gate_up));
+    PAGODA_RETURN_IF_ERROR(add(layer.down));
+  }
+  if (!weights.is_tied) PAGODA_RETURN_IF_ERROR(add(weights.lm_head));
+  return bytes;
+}
+
+absl::StatusOr<PlannedModel> Plan(const model::Checkpoint& checkpoint,
+                                  const model::LoadOptions& options) {
+  PAGODA_ASSIGN_OR_RETURN(const model::LoadPlan plan,
+                          model::PlanLoad(checkpoint, options, kernels::PackLayout::kColumnPanels));
+  PlannedModel planned{.config = plan.config,
+                       .memory = plan.memory,
+                       .num_parameters = plan.weights.num_parameters,
+                       .weight_format = plan.weights.weight_format,
+                       .activation_dtype = plan.activation_dtype,
+                       .kv_type = plan.kv_geometry.groups.front().type,
+                       .has_tied_head = plan.weights.is_tied};
+  PAGODA_ASSIGN_OR_RETURN(planned.bf16_weight_bytes, Bf16Bytes(plan.weights));
+  return planned;
+}
+
+absl::StatusOr<PlannedModel> PlanAsItComes(const GgufFile& file) {
+  PAGODA_ASSIGN_OR_RETURN(const auto checkpoint, model::Checkpoint::Over(file));
+  return Plan(*checkpoint, {});
+}
+
+// A folder is known only through what Pagoda makes of it: one that it refuses is an error here.
+absl::StatusOr<ModelFacts> ReadFolder(const std::string& path) {
+  PAGODA_ASSIGN_OR_RETURN(const auto checkpoint, model::Checkpoint::Open(path));
+  ModelFacts facts{.format = "folder of safetensors",
+                   .file_bytes = 0,
+                   .name = checkpoint->config().name,
+                   .architecture = checkpoint->config().architecture,
+                   .tensors = {},
+                   .tokenizer = {},
+                   .template_bytes = std::nullopt,
+                   .template_usable = absl::OkStatus(),
+                   .planned = Plan(*checkpoint, {})};
+  TakeWords(path, facts);
+  for (const model::StoredTensor& tensor : checkpoint->tensors()) {
+    facts.tensors.push_back({.name = std::string(tensor.name),
+                             .type = tensor.type_name,
+                             .shape = tensor.shape,
+                             .bytes = static_cast<std::int64_t>(tensor.data.size())});
+    facts.file_bytes += facts.tensors.back().bytes;
+  }
+  return facts;
+}
+
+}  // namespace
+
+absl::StatusOr<ModelFacts> ReadModelFacts(const std::string& path) {
+  std::error_code no_folder;
+  if (std::filesystem::is_directory(path, no_folder)) return ReadFolder(path);
+  PAGODA_ASSIGN_OR_RETURN(const std::unique_ptr<GgufFile> file, GgufFile::Open(path));
+  std::error_code ignored;
+  ModelFacts facts{
+      .format = "GGUF",
+      .file_bytes = static_cast<std::int64_t>(std::filesystem::file_size(path, ignored)),
+      .name = StringOr(*file, "general.name", ""),
+      .architecture = StringOr(*file, "general.architecture", "not named"),
+      .tensors = Tensors(*file),
+      .tokenizer = {},
+      .template_bytes = std::nullopt,
+      .template_usable = absl::OkStatus(),
+      .planned = PlanAsItComes(*file)};
+  TakeWords(*file, facts);
+  return facts;
+}
+
+absl::StatusOr<PlannedModel> PlanModelFile(const std::string& path,
+                                           const model::LoadOptions& options) {
+  PAGODA_ASSIGN_OR_RETURN(const auto checkpoint, model::Checkpoint::Open(path));
+  return Plan(*checkpoint, options);
+}
+
+}  // namespace pagoda::client

@@ -1,0 +1,205 @@
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/byte_size.h"
+#include "base/runtime/machine_memory.h"
+#include "base/status_macros.h"
+#include "client/capacity.h"
+#include "client/commands.h"
+#include "client/errors.h"
+#include "client/figures.h"
+#include "client/gpu_table.h"
+#include "client/model_file.h"
+
+namespace pagoda::client {
+namespace {
+
+using base::FormatBytes;
+using nlohmann::json;
+
+// Where the model is to run, and what is there to be filled.
+struct Target {
+  std::string name;
+  std::string weights;  // the form they take there
+  bool is_gpu = false;
+  std::int64_t memory_bytes = 0;
+  std::string memory_from;
+};
+
+struct Answer {
+  PlannedModel model;
+  Target target;
+  Capacity capacity;
+};
+
+std::string GpuNames() {
+  return absl::StrJoin(KnownGpus(), ", ",
+                       [](std::string* out, const Gpu& gpu) { out->append(gpu.name); });
+}
+
+absl::StatusOr<Target> FindTarget(const FileOptions& file) {
+  Target target;
+  target.name = file.target;
+  target.is_gpu = file.target != "cpu";
+  const auto gpu = FindGpu(file.target);
+  if (target.is_gpu && !gpu.has_value()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("target '", file.target, "'; expected cpu or one of ", GpuNames()));
+  }
+  target.weights = target.is_gpu ? "every matrix as rows of bf16"
+                                 : "in column panels, whatever the instruction class";
+  if (file.memory.has_value()) {
+    PAGODA_ASSIGN_OR_RETURN(target.memory_bytes, base::ParseByteSize(*file.memory));
+    target.memory_from = "given";
+  } else if (target.is_gpu) {
+    target.memory_bytes = PlannableBytes(*gpu);
+    target.memory_from = absl::StrCat(100 * kGpuMemoryShare, " % of its ", gpu->memory_gib, " GiB");
+  } else {
+    PAGODA_ASSIGN_OR_RETURN(target.memory_bytes, base::AvailableMemory());
+    target.memory_from = "available on this machine now";
+  }
+  return target;
+}
+
+absl::StatusOr<Answer> Work(const FileOptions& file) {
+  Answer answer;
+  PAGODA_ASSIGN_OR_RETURN(answer.target, FindTarget(file));
+  PAGODA_ASSIGN_OR_RETURN(answer.model, PlanModelFile(file.path, file.load));
+  if (answer.target.is_gpu) answer.model.memory.weight_bytes = answer.model.bf16_weight_bytes;
+  answer.capacity = PlanCapacity(answer.model.memory, file.batch,
+                                 answer.model.config.context_length, answer.target.memory_bytes);
+  return answer;
+}
+
+// --- For a person ---
+
+void PrintFigure(std::ostream& out, const std::string& label, std::int64_t bytes,
+                 const std::string& note = {}) {
+  const std::string exact = Grouped(bytes), short_form = FormatBytes(bytes);
+  const auto pad = [](std::size_t width, std::size_t used) {
+    return std::string(width > used ? width - used : 1, ' ');
+  };
+  out << "  " << label << pad(22, label.size()) << pad(18, exact.size()) << exact << " bytes"
+      << pad(12, short_form.size()) << short_form;
+  if (!note.empty()) out << "   " << note;
+  out << "\n";
+}
+
+std::string Command(const FileOptions& file, const Answer& answer) {
+  return absl::StrCat(
+      "pagoda-server --model ", file.path, " --max-model-len ", answer.model.memory.max_model_len,
+      " --max-num-seqs ", file.batch, " --block-size ", file.load.block_size, " --kv-cache-dtype ",
+      base::Name(answer.model.kv_type), " --kv-cache-memory ", answer.capacity.pool_bytes);
+}
+
+void Print(const FileOptions& file, const Answer& answer, std::ostream& out) {
+  const auto& [model, target, capacity] = answer;
+  const model::MemoryPlan& memory = model.memory;
+  out << "Model    " << std::filesystem::path(file.path).filename().string() << ": "
+      << Grouped(model.num_parameters) << " parameters, " << model.weight_format << "\n"
+      << "Target   " << target.name << ", weights " << target.weights << "; "
+      << FormatBytes(target.memory_bytes) << " (" << target.memory_from << ")\n";
+  if (target.is_gpu) {
+    out << "         this is arithmetic ahead of its time: this build runs on the CPU alone\n";
+  }
+  out << "Asked    " << file.batch << " requests of " << Grouped(memory.max_model_len)
+      << " tokens at once, KV in " << base::Name(model.kv_type) << ", blocks of "
+      << memory.block_size << " tokens\n\n";
+  PrintFigure(out, "Weights", memory.weight_bytes);
+  PrintFigure(out, "KV per token", memory.kv_bytes_per_token);
+  PrintFigure(out, "KV per request", capacity.kv_bytes_per_request,
+              absl::StrCat(Grouped(memory.BlocksPerFullRequest()), " blocks of ",
+                           Grouped(memory.kv_bytes_per_block), " bytes"));
+  PrintFigure(out, "KV pool", capacity.pool_bytes,
+              absl::StrCat(Grouped(capacity.pool_blocks), " blocks, the null block included"));
+  PrintFigure(out, "In total", capacity.total_bytes,
+              capacity.fits
+                  ? absl::StrCat("fits, ", FormatBytes(capacity.free_bytes), " left")
+                  : absl::StrCat("does not fit, ", FormatBytes(-capacity.free_bytes), " missing"));
+  out << "\n  Longest context at this batch   " << Grouped(capacity.longest_context) << " tokens"
+      << (capacity.longest_context == model.config.context_length ? ", the model's own limit" : "")
+      << "\n  Largest batch at this context   " << Grouped(capacity.largest_batch) << " requests\n"
+      << "\nNot counted: what a step works in, the program, and the mapped file beyond the weights "
+         "used in place.\n";
+  if (capacity.fits && !target.is_gpu) out << "Serve it: " << Command(file, answer) << "\n";
+  out << std::flush;
+}
+
+// --- For scripts ---
+
+json AsJson(const FileOptions& file, const Answer& answer) {
+  const auto& [model, target, capacity] = answer;
+  const model::MemoryPlan& memory = model.memory;
+  return {{"file", file.path},
+          {"num_parameters", model.num_parameters},
+          {"weight_format", model.weight_format},
+          {"activation_dtype", target.is_gpu ? "bf16" : model.activation_dtype},
+          {"kv_cache_dtype", base::Name(model.kv_type)},
+          {"target", target.name},
+          {"target_is_built", !target.is_gpu},
+          {"memory_bytes", target.memory_bytes},
+          {"context", memory.max_model_len},
+          {"batch", file.batch},
+          {"block_size", memory.block_size},
+          {"weight_bytes", memory.weight_bytes},
+          {"kv_bytes_per_token", memory.kv_bytes_per_token},
+          {"kv_bytes_per_block", memory.kv_bytes_per_block},
+          {"blocks_per_request", memory.BlocksPerFullRequest()},
+          {"kv_bytes_per_request", capacity.kv_bytes_per_request},
+          {"pool_blocks", capacity.pool_blocks},
+          {"pool_bytes", capacity.pool_bytes},
+          {"total_bytes", capacity.total_bytes},
+          {"fits", capacity.fits},
+          {"free_bytes", capacity.free_bytes},
+          {"blocks_that_fit", capacity.blocks_that_fit},
+          {"longest_context", capacity.longest_context},
+          {"largest_batch", capacity.largest_batch}};
+}
+
+CallError DoesNotFit(const FileOptions& file, const Answer& answer) {
+  const Capacity& capacity = answer.capacity;
+  const std::int64_t memory = answer.target.memory_bytes;
+  if (answer.model.memory.weight_bytes > memory) {
+    CallError error = LocalError(absl::ResourceExhaustedError(
+        absl::StrCat("the weights alone take ", FormatBytes(answer.model.memory.weight_bytes), ", ",
+                     FormatBytes(memory), " are there")));
+    error.to_do = "choose a file with smaller weights, or a target with more memory";
+    return error;
+  }
+  CallError error = LocalError(absl::ResourceExhaustedError(absl::StrCat(
+      "weights and KV pool take ", FormatBytes(capacity.total_bytes), ", ", FormatBytes(memory),
+      " are there, ", FormatBytes(-capacity.free_bytes), " are missing")));
+  error.to_do = absl::StrCat("use --batch ", capacity.largest_batch, " or less, or --context ",
+                             capacity.longest_context, " or less at this batch, or give ",
+                             FormatBytes(capacity.total_bytes), " with --memory");
+  if (capacity.largest_batch == 0) {
+    error.to_do = absl::StrCat("not one request of this context fits; with --batch ", file.batch,
+                               " the longest context is ", capacity.longest_context, " tokens");
+  }
+  return error;
+}
+
+}  // namespace
+
+int RunPlan(const Options& options, Console& console) {
+  const std::string asked = absl::StrCat("plan ", options.file.path);
+  const auto answer = Work(options.file);
+  if (!answer.ok()) {
+    return ReportFileError(options, LocalError(answer.status()), asked, console);
+  }
+  const bool fits = answer->capacity.fits;
+  if (options.json) {
+    json made = AsJson(options.file, *answer);
+    if (!fits) made.update(ErrorAsJson(DoesNotFit(options.file, *answer)));
+    console.out << made.dump() << std::endl;
+    return fits ? kExitOk : kExitFailed;
+  }
+  Print(options.file, *answer, console.out);
+  return fits ? kExitOk
+              : ReportFileError(options, DoesNotFit(options.file, *answer), asked, console);
+}
+
+}  // namespace pagoda::client

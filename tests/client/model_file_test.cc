@@ -1,0 +1,172 @@
+// The commands that read a model file: inspect and plan.
+#include "client/model_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "tests/client/command_session.h"
+#include "tests/fixtures/tiny_folder.h"
+#include "tests/fixtures/tiny_model.h"
+
+namespace pagoda::client {
+namespace {
+
+using fixtures::TinyOptions;
+using testing::HasSubstr;
+using testing::Not;
+
+class ModelFileTest : public testing::Test {
+ protected:
+  ModelFileTest() { Write({}); }
+  ~ModelFileTest() override { std::filesystem::remove(path_); }
+
+  void Write(const TinyOptions& options) {
+    const absl::Status written = fixtures::WriteTinyGguf(path_, options);
+    ASSERT_TRUE(written.ok()) << written;
+  }
+  int Run(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin() + 1, path_);
+    session_.out_buffer.str("");
+    session_.err.str("");
+    return session_.Run(arguments);
+  }
+  nlohmann::json Json(std::vector<std::string> arguments, int code = kExitOk) {
+    arguments.emplace_back("--json");
+    EXPECT_EQ(Run(std::move(arguments)), code) << session_.text();
+    return nlohmann::json::parse(session_.text());
+  }
+
+  const std::string path_ = fixtures::TemporaryPath("inspected.gguf");
+  CommandSession session_;
+};
+
+TEST_F(ModelFileTest, InspectShowsWhatAPersonAsksFirst) {
+  EXPECT_EQ(Run({"inspect"}), kExitOk);
+  const std::string text = session_.text();
+  EXPECT_THAT(text, HasSubstr("Architecture   llama"));
+  EXPECT_THAT(text, HasSubstr("Layers         2, hidden 64"));
+  EXPECT_THAT(text, HasSubstr("4 query and 2 KV heads of 32"));
+  EXPECT_THAT(text, HasSubstr("the head is the embedding"));
+  EXPECT_THAT(text, HasSubstr("512 bytes in bf16"));
+  EXPECT_THAT(text, HasSubstr("512 tokens; BOS 1"));
+  EXPECT_THAT(text, HasSubstr("Chat template  yes"));
+  EXPECT_THAT(text, HasSubstr("Q8_0: 1 tensor, "));
+  EXPECT_THAT(text, Not(HasSubstr("token_embd.weight")));
+  EXPECT_EQ(Run({"inspect", "--tensors"}), kExitOk);
+  EXPECT_THAT(session_.text(), HasSubstr("token_embd.weight  Q8_0 [576, 64]"));
+}
+
+TEST_F(ModelFileTest, InspectCountsBytesByTypeAndInAll) {
+  const auto json = Json({"inspect", "--tensors"});
+  std::int64_t by_type = 0, by_tensor = 0;
+  for (const auto& share : json["tensor_types"]) by_type += share["bytes"].get<std::int64_t>();
+  for (const auto& tensor : json["tensors"]) by_tensor += tensor["bytes"].get<std::int64_t>();
+  EXPECT_EQ(by_type, by_tensor);
+  // The most bytes first; the embedding is 576 rows of 64 in 34 bytes per 32.
+  EXPECT_EQ(json["tensor_types"][0]["type"], "Q4_1");
+  EXPECT_EQ(json["tensor_types"][1]["type"], "Q8_0");
+  EXPECT_EQ(json["tensor_types"][1]["bytes"], 576 * 2 * 34);
+  EXPECT_EQ(json["file_bytes"], std::filesystem::file_size(path_));
+  EXPECT_TRUE(json["refused"].is_null());
+  EXPECT_EQ(json["model"]["kv_bytes_per_token"], 512);
+}
+
+TEST_F(ModelFileTest, InspectShowsAFileThatWouldBeRefusedAndSaysWhy) {
+  Write({.without_tensor = "blk.1.ffn_up.weight"});
+  EXPECT_EQ(Run({"inspect"}), kExitOk);
+  EXPECT_THAT(session_.text(), HasSubstr("refused: "));
+  EXPECT_THAT(session_.text(), HasSubstr("'blk.1.ffn_up.weight' is missing"));
+  const auto json = Json({"inspect"});
+  EXPECT_THAT(json["refused"].get<std::string>(), HasSubstr("is missing"));
+  EXPECT_FALSE(json.contains("model"));
+}
+
+TEST_F(ModelFileTest, ABrokenFileIsAnErrorWithItsName) {
+  std::filesystem::resize_file(path_, std::filesystem::file_size(path_) - 100);
+  EXPECT_EQ(Run({"inspect"}), kExitFailed);
+  EXPECT_THAT(session_.err.str(), HasSubstr(path_));
+  EXPECT_EQ(Json({"plan"}, kExitFailed)["error"]["code"], "INVALID_ARGUMENT");
+  std::filesystem::remove(path_);
+  EXPECT_EQ(Json({"inspect"}, kExitFailed)["error"]["code"], "NOT_FOUND");
+}
+
+TEST_F(ModelFileTest, PlanPrintsATableAndTheCommandThatServesIt) {
+  EXPECT_EQ(
+      Run({"plan", "--context", "101", "--batch", "3", "--block-size", "4", "--memory", "1GiB"}),
+      kExitOk);
+  const std::string text = session_.text();
+  EXPECT_THAT(text, HasSubstr("3 requests of 101 tokens at once, KV in bf16, blocks of 4 tokens"));
+  EXPECT_THAT(text, HasSubstr("25 blocks of 2,048 bytes"));
+  EXPECT_THAT(text, HasSubstr("76 blocks, the null block included"));
+  EXPECT_THAT(text, HasSubstr("256 tokens, the model's own limit"));
+  EXPECT_THAT(text,
+              HasSubstr("--max-model-len 101 --max-num-seqs 3 --block-size 4 --kv-cache-dtype "
+                        "bf16 --kv-cache-memory 155648"));
+}
+
+TEST_F(ModelFileTest, PlanThatCannotFitSaysWhatIsMissingAndExitsWithAnError) {
+  EXPECT_EQ(Run({"plan", "--batch", "64", "--memory", "1MiB"}), kExitFailed);
+  EXPECT_THAT(session_.err.str(), HasSubstr("are missing"));
+  EXPECT_THAT(session_.err.str(), HasSubstr("To do: use --batch "));
+  const auto json = Json({"plan", "--batch", "64", "--memory", "1MiB"}, kExitFailed);
+  EXPECT_EQ(json["fits"], false);
+  EXPECT_LT(json["free_bytes"], 0);
+  EXPECT_EQ(json["error"]["code"], "RESOURCE_EXHAUSTED");
+  // It keeps its word: what it offers fits, and one more does not.
+  const std::int64_t batch = json["largest_batch"], context = json["longest_context"];
+  const auto fits = [&](std::int64_t requests, std::int64_t tokens) {
+    return Run({"plan", "--memory", "1MiB", "--batch", std::to_string(requests), "--context",
+                std::to_string(tokens)}) == kExitOk;
+  };
+  EXPECT_TRUE(fits(batch, 256));
+  EXPECT_FALSE(fits(batch + 1, 256));
+  EXPECT_TRUE(fits(64, context));
+  EXPECT_FALSE(fits(64, context + 1));
+  EXPECT_EQ(Run({"plan", "--memory", "1KiB"}), kExitFailed);
+  EXPECT_THAT(session_.err.str(), HasSubstr("the weights alone take"));
+}
+
+TEST_F(ModelFileTest, PlanRefusesWhatTheServerWouldRefuse) {
+  EXPECT_EQ(Run({"plan", "--context", "257"}), kExitFailed);
+  EXPECT_THAT(session_.err.str(), HasSubstr("the model was made for 1 to 256"));
+  EXPECT_EQ(Run({"plan", "--kv-cache-dtype", "fp8"}), kExitFailed);
+  EXPECT_EQ(Run({"plan", "--memory", "much"}), kExitFailed);
+  EXPECT_THAT(session_.err.str(), HasSubstr("'much' is no size"));
+  EXPECT_EQ(Run({"plan", "--target", "abacus"}), kExitFailed);
+  EXPECT_THAT(session_.err.str(), HasSubstr("cpu or one of a10, "));
+}
+
+// Matrices of TINY by its shapes: an embedding of 576 x 64 that is the head too, and per layer
+// Q 128, K and V 64, gate and up and down as wide as the file says.
+TEST_F(ModelFileTest, AGpuIsPlannedInBf16) {
+  const auto facts = ReadModelFacts(path_);
+  ASSERT_TRUE(facts.ok() && facts->planned.ok());
+  const std::int64_t wide = facts->planned->config.feed_forward_size;
+  const std::int64_t layer = 64 * (128 + 64 + 64) + 128 * 64 + 3 * 64 * wide;
+  const auto json = Json({"plan", "--target", "rtx-4090"});
+  EXPECT_EQ(json["weight_bytes"], 2 * (576 * 64 + 2 * layer));
+  EXPECT_EQ(json["memory_bytes"], 23'192'823'398);
+  EXPECT_EQ(json["target_is_built"], false);
+  EXPECT_EQ(Json({"plan", "--target", "rtx-4090", "--memory", "1GiB"})["memory_bytes"], 1 << 30);
+}
+
+// The same sizes as TINY, from config.json: 2 layers, 2 KV heads of 32.
+TEST_F(ModelFileTest, AFolderIsInspectedAndPlannedLikeAFile) {
+  const std::string folder = fixtures::TemporaryPath("inspected-folder");
+  ASSERT_TRUE(fixtures::WriteTinyFolder(folder, {.family = "qwen2"}).ok());
+  ASSERT_EQ(session_.Run({"inspect", folder}), kExitOk) << session_.err.str();
+  EXPECT_THAT(session_.text(), HasSubstr("folder of safetensors"));
+  EXPECT_THAT(session_.text(), HasSubstr("Architecture   qwen2"));
+  EXPECT_THAT(session_.text(), HasSubstr("512 bytes in bf16"));
+  session_.out_buffer.str("");
+  ASSERT_EQ(session_.Run({"plan", folder, "--memory", "1GiB", "--json"}), kExitOk);
+  EXPECT_EQ(nlohmann::json::parse(session_.text())["kv_bytes_per_token"], 512);
+  std::filesystem::remove_all(folder);
+  EXPECT_EQ(session_.Run({"inspect", folder}), kExitFailed);
+}
+
+}  // namespace
+}  // namespace pagoda::client

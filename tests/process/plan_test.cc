@@ -1,0 +1,96 @@
+// The planner against the server itself: what `pagoda plan` says is what a real server then
+// reports.
+#include <gmock/gmock.h>
+#include <grpcpp/create_channel.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "pagoda/v1/inference.grpc.pb.h"
+#include "tests/client/command_session.h"
+#include "tests/fixtures/chain_model.h"
+#include "tests/fixtures/tiny_model.h"
+#include "tests/process/server_process.h"
+
+namespace pagoda::process {
+namespace {
+
+using testing::HasSubstr;
+
+struct Choice {
+  int context, batch, block_size;
+  std::string kv_type;
+};
+
+// Starts a server with the pool that the plan asks for and compares every figure.
+void ExpectServerAgrees(const std::string& model, const Choice& choice) {
+  SCOPED_TRACE(absl::StrCat(model, ", context ", choice.context, ", KV ", choice.kv_type));
+  const std::vector<std::string> shared = {"--max-model-len",  std::to_string(choice.context),
+                                           "--max-num-seqs",   std::to_string(choice.batch),
+                                           "--block-size",     std::to_string(choice.block_size),
+                                           "--kv-cache-dtype", choice.kv_type};
+  client::CommandSession session;
+  std::vector<std::string> asked = {"plan", model, "--json", "--memory", "4GiB"};
+  asked.insert(asked.end(), shared.begin(), shared.end());
+  ASSERT_EQ(session.Run(asked), client::kExitOk) << session.text();
+  const auto plan = nlohmann::json::parse(session.text());
+
+  std::vector<std::string> flags = {"--model", model, "--kv-cache-memory",
+                                    std::to_string(plan["pool_bytes"].get<std::int64_t>())};
+  flags.insert(flags.end(), shared.begin(), shared.end());
+  ServerProcess server(flags);
+  ASSERT_TRUE(server.WaitForLog("serving ")) << server.log();
+  const auto stub = v1::InferenceService::NewStub(
+      ::grpc::CreateChannel(server.address(), ::grpc::InsecureChannelCredentials()));
+  ::grpc::ClientContext context;
+  v1::Model reported;
+  ASSERT_TRUE(stub->GetModel(&context, {}, &reported).ok());
+  EXPECT_EQ(plan["weight_bytes"], reported.weight_bytes());
+  EXPECT_EQ(plan["num_parameters"], reported.num_parameters());
+  EXPECT_EQ(plan["weight_format"], reported.weight_format());
+  EXPECT_EQ(plan["activation_dtype"], reported.activation_dtype());
+  EXPECT_EQ(plan["kv_cache_dtype"], reported.kv_cache_dtype());
+  EXPECT_EQ(plan["kv_bytes_per_token"], reported.kv_bytes_per_token());
+  EXPECT_EQ(plan["context"], reported.max_model_len());
+  EXPECT_EQ(plan["block_size"], reported.block_size());
+  EXPECT_EQ(plan["pool_blocks"], reported.num_kv_blocks());
+  // The server's own words for one block and one full request.
+  EXPECT_THAT(
+      server.log(),
+      HasSubstr(absl::StrCat("; ", plan["kv_bytes_per_block"].get<std::int64_t>(),
+                             " bytes per block, ", plan["blocks_per_request"].get<std::int64_t>(),
+                             " blocks for a request of full length")));
+  server.Signal(SIGTERM);
+  EXPECT_EQ(server.Wait(), 0);
+}
+
+TEST(PlanAgainstServer, AgreesOnTheQuantizedTinyModel) {
+  const std::string path = fixtures::TemporaryPath("planned-tiny.gguf");
+  ASSERT_TRUE(fixtures::WriteTinyGguf(path).ok());
+  ExpectServerAgrees(path, {.context = 256, .batch = 64, .block_size = 4, .kv_type = "bf16"});
+  ExpectServerAgrees(path, {.context = 101, .batch = 3, .block_size = 16, .kv_type = "f32"});
+}
+
+TEST(PlanAgainstServer, AgreesOnFloatWeightsWithAHeadOfTheirOwn) {
+  const std::string path = fixtures::TemporaryPath("planned-floats.gguf");
+  ASSERT_TRUE(fixtures::WriteTinyGguf(path, {.weight_type = formats::GgufType::kBf16,
+                                             .embedding_type = formats::GgufType::kF32,
+                                             .tied = false})
+                  .ok());
+  ExpectServerAgrees(path, {.context = 200, .batch = 7, .block_size = 8, .kv_type = "auto"});
+}
+
+TEST(PlanAgainstServer, AgreesOnTheChainModel) {
+  const std::string path = fixtures::TemporaryPath("planned-chain.gguf");
+  fixtures::ChainScript script;
+  script.pieces = {"one", "two"};
+  ASSERT_TRUE(fixtures::WriteChainGguf(path, std::vector{script}).ok());
+  ExpectServerAgrees(path, {.context = 4096, .batch = 16, .block_size = 16, .kv_type = "bf16"});
+}
+
+}  // namespace
+}  // namespace pagoda::process
