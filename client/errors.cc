@@ -152,7 +152,8 @@ std::string ErrorAsText(const CallError& error, std::string_view asked) {
   if (!error.reason.empty()) absl::StrAppend(&text, " (", error.reason, ")");
   absl::StrAppend(&text, ": ", error.message, "\n");
   for (const auto& violation : error.fields) {
-    absl::StrAppend(&text, "       ", violation.field(), ": ", violation.description(), "\n");
+    const std::string line = absl::StrCat(violation.field(), ": ", violation.description());
+    if (line != error.message) absl::StrAppend(&text, "       ", line, "\n");
   }
   for (const auto& violation : error.quotas) {
     absl::StrAppend(&text, "       ", violation.subject(), ": ", violation.description(), "\n");

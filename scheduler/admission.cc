@@ -192,6 +192,7 @@ void CountAdmission(SchedulerState& state, RequestIndex index, const Sequence& f
   Receipt& receipt = live.receipt;
   receipt.blocks_peak = std::max<std::int64_t>(receipt.blocks_peak, BlocksHeld(state, live));
   if (std::exchange(live.was_admitted, true)) return;
+  live.admitted_at = state.planning_at;
   receipt.prompt_tokens = live.request->prompt_length();
   receipt.cached_tokens = first.num_planned;
   receipt.queue_steps = state.num_steps - live.added_at_step;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "base/instant.h"
 #include "scheduler/choice.h"
 #include "scheduler/receipt.h"
 #include "scheduler/request.h"
@@ -15,6 +16,7 @@ struct FinishEvent {
   NewRequest request;
   FinishReason reason = FinishReason::kStop;  // of what ended last
   bool was_admitted = false;
+  base::Instant admitted_at = {};  // of the first plan with it; holds when was_admitted
   Receipt receipt;
 };
 

@@ -186,12 +186,14 @@ void Finish(SchedulerState& state, RequestIndex index, FinishReason reason) {
   }
   if (!live.was_admitted) live.receipt.queue_steps = state.num_steps - live.added_at_step;
   const bool was_admitted = live.was_admitted;
+  const base::Instant admitted_at = live.admitted_at;
   const Receipt receipt = live.receipt;
   PAGODA_CHECK_MSG(state.finished.size() < state.finished.capacity(),
                    "finish events were not taken");
   state.finished.push_back({.request = state.requests.Remove(index),
                             .reason = reason,
                             .was_admitted = was_admitted,
+                            .admitted_at = admitted_at,
                             .receipt = receipt});
 }
 

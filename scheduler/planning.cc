@@ -225,6 +225,7 @@ void CheckProgressIsPossible(const SchedulerState& state) {
 const StepPlan* MakePlan(SchedulerState& state, base::Instant now) {
   ExpireDeadlines(state, now);
   if (state.jobs.full() || state.jobs.num_in_flight() >= state.config.max_in_flight) return nullptr;
+  state.planning_at = now;
   BeginDraft(state);
   StepBudget budget = FullBudget(state.config);
   const auto suspect = FindSuspect(state);

@@ -60,6 +60,7 @@ struct SchedulerState {
   std::int32_t history_room_tokens = 0;
   std::int32_t table_room_entries = 0;
 
+  base::Instant planning_at;  // of the plan in the making
   std::uint64_t incarnations = 0;
   std::int64_t num_steps = 0;
   SchedulerStats counters;  // only the totals; the gauges are read from the parts

@@ -35,6 +35,7 @@ struct LiveRequest {
   std::int32_t times_overtaken = 0;
   std::int32_t num_failures = 0;  // of its step, in a row without a new token
   bool was_admitted = false;
+  base::Instant admitted_at;  // the first time
   // Leading tokens of the prompt whose score has been given; the first has none.
   std::int32_t num_scored = 1;
   std::int64_t added_at_step = 0;

@@ -277,7 +277,7 @@ absl::Status Pipeline::Submit(ResponseStream& stream, NewRequest request) {
                                  : StatusOf(FinishReason::kShutdown, false);
   }
   engine_->Submit(std::move(request));
-  stream.OnSubmitted(clock_.Now());
+  stream.OnSubmitted();
   submissions_.Leave();
   return absl::OkStatus();
 }

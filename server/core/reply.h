@@ -34,7 +34,7 @@ struct ReplyEnd {
   std::uint64_t seed = 0;
   std::int32_t max_tokens = 0;
   // Wall time in milliseconds since the request was taken in.
-  double queue_ms = 0;        // until the engine had it: waiting for and work of a text worker
+  double queue_ms = 0;        // until its first step was planned; to the end when none was
   double first_token_ms = 0;  // 0 when there was none
   double total_ms = 0;
 };

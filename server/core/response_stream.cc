@@ -46,7 +46,7 @@ struct ResponseStream::Arrived {
   std::vector<std::uint64_t> showable_bytes;
   std::optional<scheduler::FinishEvent> finished;
   std::optional<absl::Status> failure;
-  std::optional<base::Instant> submitted_at, first_token_at;
+  std::optional<base::Instant> first_token_at;
 
   bool is_last() const { return finished.has_value() || failure.has_value(); }
 };
@@ -104,11 +104,11 @@ void ResponseStream::SetEcho(std::string text, std::vector<base::TokenId> tokens
   echo_.tokens = std::move(tokens);
 }
 
-void ResponseStream::OnSubmitted(base::Instant now) {
+void ResponseStream::OnSubmitted() {
   std::optional<FinishReason> why;
   {
     base::MutexLock lock(mutex_);
-    submitted_at_ = now;
+    submitted_ = true;
     if (!engine_done_) why = end_requested_;
   }
   // Whoever asked before this point could not reach the engine; whoever asks after it does so
@@ -237,7 +237,6 @@ void ResponseStream::TakeArrived(Arrived& arrived) {
   // Taken together with the tokens before it: an end is made only when every token is in its part.
   arrived.finished = std::exchange(finished_, std::nullopt);
   arrived.failure = std::exchange(failure_, std::nullopt);
-  arrived.submitted_at = submitted_at_;
   arrived.first_token_at = first_token_at_;
 }
 
@@ -308,7 +307,7 @@ std::optional<ReplyEnd> ResponseStream::Pump(const text::Tokenizer& tokenizer, b
 ReplyEnd ResponseStream::MakeEnd(const Arrived& arrived, base::Instant now) const {
   ReplyEnd end;
   end.total_ms = MillisBetween(identity_.arrival, now);
-  end.queue_ms = MillisBetween(identity_.arrival, arrived.submitted_at.value_or(now));
+  end.queue_ms = end.total_ms;
   if (arrived.first_token_at.has_value()) {
     end.first_token_ms = MillisBetween(identity_.arrival, *arrived.first_token_at);
   }
@@ -319,6 +318,7 @@ ReplyEnd ResponseStream::MakeEnd(const Arrived& arrived, base::Instant now) cons
   const scheduler::FinishEvent& event = *arrived.finished;
   end.reason = event.reason;
   end.status = StatusOf(end.reason, event.was_admitted);
+  if (event.was_admitted) end.queue_ms = MillisBetween(identity_.arrival, event.admitted_at);
   end.has_receipt = true;
   end.receipt = event.receipt;
   end.seed = event.request.sampling().seed;
@@ -379,7 +379,7 @@ void ResponseStream::RequestEnd(FinishReason why, bool discard) {
     }
     if (!end_requested_.has_value()) {
       end_requested_ = why;
-      tell_engine = submitted_at_.has_value() && !engine_done_;
+      tell_engine = submitted_ && !engine_done_;
     }
     close = discard_ && end_.has_value() && TryClose();
   }

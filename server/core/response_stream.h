@@ -103,7 +103,7 @@ class ResponseStream : public std::enable_shared_from_this<ResponseStream> {
   // The prompt comes back before anything else. Before the request is submitted.
   void SetEcho(std::string text, std::vector<base::TokenId> tokens);
   // Right after the request went to the engine.
-  void OnSubmitted(base::Instant now);
+  void OnSubmitted();
 
   // --- the engine
   void OnTokens(const engine::TokenDelivery& delivery, base::Instant now);
@@ -188,11 +188,11 @@ class ResponseStream : public std::enable_shared_from_this<ResponseStream> {
   std::optional<ReplyEnd> end_ PAGODA_GUARDED_BY(mutex_);
   std::optional<scheduler::FinishReason> end_requested_ PAGODA_GUARDED_BY(mutex_);
   std::size_t num_unread_tokens_ PAGODA_GUARDED_BY(mutex_) = 0;
-  std::optional<base::Instant> submitted_at_ PAGODA_GUARDED_BY(mutex_);
   std::optional<base::Instant> first_token_at_ PAGODA_GUARDED_BY(mutex_);
   std::optional<base::Instant> full_since_ PAGODA_GUARDED_BY(mutex_);
   std::optional<base::Instant> ended_at_ PAGODA_GUARDED_BY(mutex_);
   TextState text_state_ PAGODA_GUARDED_BY(mutex_) = TextState::kIdle;
+  bool submitted_ PAGODA_GUARDED_BY(mutex_) = false;
   bool engine_done_ PAGODA_GUARDED_BY(mutex_) = false;  // it has sent, or will send, nothing more
   bool discard_ PAGODA_GUARDED_BY(mutex_) = false;      // nobody reads any more
   bool reader_waits_ PAGODA_GUARDED_BY(mutex_) = false;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "base/field_error.h"
 #include "base/strings.h"
 #include "google/rpc/error_details.pb.h"
@@ -59,13 +60,27 @@ std::string ReasonFor(const absl::Status& status) {
   return absl::StatusCodeToString(status.code());
 }
 
+// What is wrong with `field`, without its name in front.
+absl::string_view Description(const absl::Status& status, const std::string& field) {
+  absl::string_view text = status.message();
+  if (!field.empty()) absl::ConsumePrefix(&text, absl::StrCat(field, ": "));
+  return text;
+}
+
+// A field goes by its path in the proto.
+std::string Message(const absl::Status& status) {
+  const std::string field = base::FieldOf(status);
+  if (field.empty()) return Cut(status.message());
+  return Cut(absl::StrCat(base::ToAbsl(FieldPath(field)), ": ", Description(status, field)));
+}
+
 void AddFieldDetail(const absl::Status& status, google::rpc::Status& rpc) {
   const std::string field = base::FieldOf(status);
   if (field.empty()) return;
   google::rpc::BadRequest detail;
   auto* violation = detail.add_field_violations();
   violation->set_field(std::string(FieldPath(field)));
-  violation->set_description(Cut(status.message()));
+  violation->set_description(Cut(Description(status, field)));
   rpc.add_details()->PackFrom(detail);
 }
 
@@ -112,7 +127,7 @@ std::string_view FieldPath(std::string_view field) {
   if (status.ok()) return ::grpc::Status::OK;
   google::rpc::Status rpc;
   rpc.set_code(static_cast<int>(status.code()));
-  rpc.set_message(Cut(status.message()));
+  rpc.set_message(Message(status));
   google::rpc::ErrorInfo info;
   info.set_reason(ReasonFor(status));
   info.set_domain("pagoda");

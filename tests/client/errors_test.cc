@@ -44,6 +44,18 @@ TEST(Errors, EveryKnownDetailIsShownAndInJson) {
   EXPECT_FALSE(error.unreachable);
 }
 
+TEST(Errors, AFieldThatTheMessageHasNamedIsNotNamedAgain) {
+  google::rpc::BadRequest bad;
+  bad.add_field_violations()->set_field("sampling.top_p");
+  bad.mutable_field_violations(0)->set_description("2 asked");
+  const CallError error =
+      DecodeError(WithDetails(grpc::StatusCode::INVALID_ARGUMENT, "sampling.top_p: 2 asked", bad));
+  EXPECT_EQ(ErrorAsText(error, "x"),
+            "Asked: x\n"
+            "Found: INVALID_ARGUMENT: sampling.top_p: 2 asked\n"
+            "To do: change what is named above\n");
+}
+
 TEST(Errors, ARetryDelayIsWhatToDo) {
   google::rpc::RetryInfo retry;
   retry.mutable_retry_delay()->set_seconds(1);

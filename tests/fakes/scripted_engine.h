@@ -100,6 +100,7 @@ class ScriptedEngine final : public server::EnginePort {
     std::uint64_t text_bytes = engine::TokenDelivery::kNoTextLimit;
     std::int32_t matched_stop = -1;
     std::int64_t matched_stop_token = -1;
+    base::Instant admitted_at = {};
   };
   void Finish(base::RequestId id, scheduler::FinishReason reason) {
     Finish(id, End{.reason = reason});
@@ -119,6 +120,7 @@ class ScriptedEngine final : public server::EnginePort {
     sink_->OnFinished({.request = std::move(live.request),
                        .reason = end.reason,
                        .was_admitted = live.num_generated > 0,
+                       .admitted_at = end.admitted_at,
                        .receipt = receipt});
   }
   void FailForGood(const absl::Status& why) { sink_->OnEngineFailed(why); }

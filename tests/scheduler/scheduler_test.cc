@@ -82,6 +82,14 @@ TEST(Scheduler, APausedRequestIsTheFirstVictimWhateverItsAge) {
   EXPECT_EQ(world.ended("a").receipt.preemptions, 1);
 }
 
+TEST(Scheduler, AnAdmissionKeepsTheTimeOfTheFirstPlanWithIt) {
+  World world(SmallConfig(6, 4, 2));
+  world.Run("add a prompt=8 max=6\n now 5\n add b prompt=7 from=100 max=5\n step\n now 50\n run\n");
+  EXPECT_EQ(world.ended("b").receipt.preemptions, 1);
+  EXPECT_EQ(world.ended("a").admitted_at.nanos(), 5);
+  EXPECT_EQ(world.ended("b").admitted_at.nanos(), 5);
+}
+
 TEST(Scheduler, D3AWhollyCachedPromptComputesOneTokenWithoutWritingIt) {
   World world(SmallConfig(20, 4, 4));
   world.Run("add cold prompt=8 max=2\n run\n");

@@ -193,6 +193,47 @@ TEST(ResponseStream, AStopTokenAddsNoText) {
   EXPECT_EQ(part.end->choices[0].matched_stop_token, 5u);
 }
 
+// Row B5: an EOS that the reply goes past is a token like others; as a control token it has no
+// text.
+TEST(ResponseStream, AnEosThatIsIgnoredStaysAmongTheTokens) {
+  World::Options options;
+  options.control = {5};
+  options.eos_tokens = {5};
+  World world(options);
+  FakeReader reader;
+  CallInput input = World::Ids({0});
+  input.fields.ignore_eos = true;
+  const auto stream = world.MustStart(std::move(input), reader);
+  const base::RequestId id = stream->identity().id;
+  world.engine.Deliver(id, {1, 5, 2});
+  world.engine.Finish(id, FinishReason::kLength);
+  world.RunText();
+  ReplyPart part;
+  EXPECT_EQ(stream->Take(part), Taken::kLast);
+  EXPECT_EQ(part.tokens, (Tokens{1, 5, 2}));
+  EXPECT_EQ(part.text, "bc");
+}
+
+TEST(ResponseStream, WaitingEndsWhenTheFirstStepIsPlannedOrElseWithTheRequest) {
+  World world;
+  FakeReader reader, other_reader;
+  ReplyPart part;
+  const auto arrival = world.clock.Now();
+  const auto stream = world.MustStart(World::Ids({0}), reader);
+  const auto refused = world.MustStart(World::Ids({0}), other_reader);
+  world.clock.AdvanceMillis(9);
+  world.engine.Deliver(stream->identity().id, {1});
+  world.engine.Finish(stream->identity().id,
+                      {.reason = FinishReason::kLength, .admitted_at = arrival.PlusMillis(5)});
+  world.engine.Finish(refused->identity().id, FinishReason::kShutdown);
+  world.RunText();
+  EXPECT_EQ(stream->Take(part), Taken::kLast);
+  EXPECT_EQ(part.end->queue_ms, 5.0);
+  EXPECT_EQ(part.end->first_token_ms, 9.0);
+  EXPECT_EQ(refused->Take(part), Taken::kLast);
+  EXPECT_EQ(part.end->queue_ms, 9.0);
+}
+
 TEST(ResponseStream, AFullBufferPausesTheRequestAndADrainedOneResumesIt) {
   World world(SmallStreams());
   FakeReader reader;

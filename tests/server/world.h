@@ -39,6 +39,7 @@ struct World {
   struct Options {
     std::vector<std::string> pieces = {"a", "b", "c", "d", "e", "f", "g", "h"};
     std::vector<base::TokenId> control = {};
+    std::vector<base::TokenId> eos_tokens = {};
     std::int64_t max_requests = 4;
     std::int64_t max_queued_tokens = 1000;
     std::int32_t num_text_threads = 0;
@@ -60,6 +61,7 @@ struct World {
     model.limits.max_model_len = options.max_model_len;
     model.limits.block_size = 4;
     model.limits.capacity_blocks = options.max_model_len;
+    model.limits.eos_tokens = options.eos_tokens;
     model.key_domain.block_size = 4;
     return model;
   }

@@ -27,6 +27,9 @@ TEST(StatusMapping, ABadFieldIsNamedByItsPathInTheProto) {
   const auto status = ToGrpcStatus(base::FieldError("temperature", "-1 asked"));
   EXPECT_EQ(status.error_code(), ::grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(FieldIn(status), "sampling.temperature");
+  EXPECT_EQ(DetailOf<google::rpc::BadRequest>(status).field_violations(0).description(),
+            "-1 asked");
+  EXPECT_EQ(status.error_message(), "sampling.temperature: -1 asked");
   EXPECT_EQ(ReasonIn(status), "INVALID_FIELD");
   EXPECT_EQ(FieldPath("max_tokens"), "stop.max_tokens");
   EXPECT_EQ(FieldPath("messages"), "messages");
