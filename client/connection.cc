@@ -3,8 +3,8 @@
 #include <chrono>
 #include <cstdint>
 #include <fstream>
-#include <iterator>
 #include <sstream>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -41,9 +41,13 @@ absl::StatusOr<std::string> ReadWholeFile(const std::string& path, std::istream&
     if (!file) return absl::NotFoundError(absl::StrCat("the file '", path, "' cannot be read"));
   }
   std::istream& input = path == "-" ? standard_input : file;
-  std::string text{std::istreambuf_iterator<char>(input), std::istreambuf_iterator<char>()};
-  if (input.bad()) return absl::NotFoundError(absl::StrCat("the file '", path, "' cannot be read"));
-  return text;
+  // By stream, which turns the library's exception (a directory, say) into a bad state.
+  std::ostringstream content;
+  if (input.peek() != std::istream::traits_type::eof()) content << input.rdbuf();
+  if (input.bad() || content.bad()) {
+    return absl::NotFoundError(absl::StrCat("the file '", path, "' cannot be read"));
+  }
+  return std::move(content).str();
 }
 
 absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenChannel(const Options& options) {

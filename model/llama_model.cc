@@ -124,7 +124,8 @@ absl::Status LlamaModel::Initialize(const LoadPlan& plan) {
   PAGODA_RETURN_IF_ERROR(CheckVocabulary(options_, config_));
   FillInfo(plan);
   PAGODA_RETURN_IF_ERROR(kernels::CheckGeometry(ops_->capabilities(), info_.kv_geometry));
-  PAGODA_ASSIGN_OR_RETURN(weights_, LoadWeights(plan.weights, config_, *ops_, plan.activation));
+  PAGODA_ASSIGN_OR_RETURN(
+      weights_, LoadWeights(plan.weights, config_, *ops_, plan.activation, options_.stop_asked));
   PAGODA_ASSIGN_OR_RETURN(
       pass_, ForwardPass::Create(
                  config_, weights_, *ops_,

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -44,6 +45,8 @@ struct ModelOptions {
   std::int32_t max_logit_rows = 0;    // of a step; 0: max_num_seqs
   std::int32_t max_model_len = 0;     // 0: the model's own
   std::uint32_t vocabulary_size = 0;  // of the tokenizer; 0: what the model's files say
+  // Asked between the steps of a load, tensors among them; true ends it with Cancelled.
+  std::function<bool()> stop_asked = {};
 };
 
 // What was loaded, for GetModel, validation and the planner.

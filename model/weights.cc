@@ -39,8 +39,8 @@ absl::StatusOr<std::vector<float>> Widened(const StoredTensor* tensor) {
 class Loader {
  public:
   Loader(const WeightPlan& plan, const Config& config, kernels::Ops& ops,
-         kernels::ActivationType activation)
-      : plan_(plan), config_(config), ops_(ops), activation_(activation) {}
+         kernels::ActivationType activation, const std::function<bool()>& stop_asked)
+      : plan_(plan), config_(config), ops_(ops), activation_(activation), stop_asked_(stop_asked) {}
 
   absl::StatusOr<Weights> Run() {
     PAGODA_CHECK_MSG(ops_.device().is_host(), "weights are packed in host memory");
@@ -119,6 +119,7 @@ class Loader {
   }
 
   absl::Status Load(const PlannedWeight& planned, kernels::PackedWeight& weight) {
+    if (stop_asked_ && stop_asked_()) return absl::CancelledError("the load was stopped");
     PAGODA_RETURN_IF_ERROR(CheckFormats(planned));
     std::vector<TensorView> views;
     for (std::size_t i = 0; i < planned.parts.size(); ++i) {
@@ -143,14 +144,16 @@ class Loader {
   const Config& config_;
   kernels::Ops& ops_;
   const kernels::ActivationType activation_;
+  const std::function<bool()>& stop_asked_;
   Weights weights_;
 };
 
 }  // namespace
 
 absl::StatusOr<Weights> LoadWeights(const WeightPlan& plan, const Config& config, kernels::Ops& ops,
-                                    kernels::ActivationType activation) {
-  return Loader(plan, config, ops, activation).Run();
+                                    kernels::ActivationType activation,
+                                    const std::function<bool()>& stop_asked) {
+  return Loader(plan, config, ops, activation, stop_asked).Run();
 }
 
 base::Digest256 ModelDigest(const Checkpoint& checkpoint, const Config& config) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -28,9 +29,11 @@ struct Weights {
 };
 
 // Checks every format against the backend, by name, then packs. Errors: InvalidArgument,
-// ResourceExhausted (bytes asked for).
+// ResourceExhausted (bytes asked for), Cancelled when `stop_asked`, asked before each tensor, says
+// so.
 absl::StatusOr<Weights> LoadWeights(const WeightPlan& plan, const Config& config, kernels::Ops& ops,
-                                    kernels::ActivationType activation);
+                                    kernels::ActivationType activation,
+                                    const std::function<bool()>& stop_asked = {});
 
 // Identity of the mathematics of a model: its configuration and every tensor. Two models with equal
 // digests give equal KV. Reads every byte.

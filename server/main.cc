@@ -11,6 +11,7 @@
 #include "base/status_macros.h"
 #include "server/config/config_parser.h"
 #include "server/core/front_desk.h"
+#include "server/grpc/admin_server.h"
 #include "server/grpc/grpc_server.h"
 #include "server/server_stack.h"
 #include "server/shutdown_signals.h"
@@ -19,7 +20,7 @@ namespace pagoda::server {
 namespace {
 
 constexpr int kExitUsage = 2;
-constexpr std::int64_t kCallsGraceMillis = 2'000;  // for last messages of calls that have ended
+constexpr std::int64_t kCallsGraceMillis = 5'000;  // for last messages of calls that have ended
 constexpr double kMillisPerSecond = 1e3;
 
 base::LogLevel LevelOf(const std::string& name) {
@@ -32,9 +33,7 @@ base::LogLevel LevelOf(const std::string& name) {
 GrpcServerOptions DoorOptions(const ServerConfig& config) {
   GrpcServerOptions options;
   options.listen = config.listen;
-  options.tls_cert = config.tls_cert;
-  options.tls_key = config.tls_key;
-  options.tls_client_ca = config.tls_client_ca;
+  options.tls = {config.tls_cert, config.tls_key, config.tls_client_ca};
   options.max_request_bytes = static_cast<std::int32_t>(config.max_request_bytes);
   options.min_ping_interval_ms =
       static_cast<std::int64_t>(config.min_ping_interval_s * kMillisPerSecond);
@@ -53,19 +52,37 @@ absl::Status WritePortFile(const std::string& path, int port) {
       absl::StrCat("--port-file ", path, " cannot be written: ", error.message()));
 }
 
+absl::StatusOr<std::unique_ptr<AdminServer>> StartAdmin(const ServerConfig& config,
+                                                        const FrontDesk& desk) {
+  if (config.admin_listen.empty()) return nullptr;
+  PAGODA_ASSIGN_OR_RETURN(auto admin, AdminServer::Start(config.admin_listen, desk));
+  base::LogInfo(absl::StrCat("admin service on port ", admin->port()));
+  return admin;
+}
+
+// Loads and starts, unless a signal comes first: then what has been made so far goes again.
+absl::StatusOr<std::unique_ptr<ServerStack>> StartStack(const ServerConfig& config, FrontDesk& desk,
+                                                        const base::ClockSource& clock,
+                                                        const ShutdownSignals& signals) {
+  const auto asked = [&signals] { return signals.asked(); };
+  PAGODA_ASSIGN_OR_RETURN(auto stack, ServerStack::Load(config, desk, clock, asked));
+  PAGODA_RETURN_IF_ERROR(stack->Start());
+  return stack;
+}
+
 absl::Status Serve(const ServerConfig& config, ShutdownSignals& signals) {
   const base::ClockSource& clock = base::SystemClock();
   FrontDesk desk;
   PAGODA_ASSIGN_OR_RETURN(const auto door, GrpcServer::Start(DoorOptions(config), desk, clock));
-  absl::Status status = WritePortFile(config.port_file, door->port());
+  PAGODA_RETURN_IF_ERROR(WritePortFile(config.port_file, door->port()));
+  base::LogInfo(
+      absl::StrCat("listening on ", config.host, ":", door->port(), ", loading ", config.model));
   std::unique_ptr<ServerStack> stack;
-  if (status.ok()) {
-    absl::StatusOr<std::unique_ptr<ServerStack>> loaded = ServerStack::Load(config, desk, clock);
-    status = loaded.status();
-    if (loaded.ok()) stack = *std::move(loaded);
-  }
-  if (status.ok() && !signals.asked()) status = stack->Start();
-  if (status.ok() && !signals.asked()) {
+  PAGODA_ASSIGN_OR_RETURN(const auto admin, StartAdmin(config, desk));  // goes before the stack
+  absl::StatusOr<std::unique_ptr<ServerStack>> started = StartStack(config, desk, clock, signals);
+  if (!started.ok() && !absl::IsCancelled(started.status())) return started.status();
+  if (started.ok()) {
+    stack = *std::move(started);
     base::LogInfo(absl::StrCat("serving ", config.served_model_name.front(), " on ", config.host,
                                ":", door->port()));
     if (config.anonymous) {
@@ -74,6 +91,7 @@ absl::Status Serve(const ServerConfig& config, ShutdownSignals& signals) {
     }
     signals.Wait();
   }
+  desk.lifecycle().MoveTo(ServerState::kDraining);
   base::LogInfo("draining");
   if (stack) {
     stack->Drain(clock.Now().PlusMillis(
@@ -81,8 +99,8 @@ absl::Status Serve(const ServerConfig& config, ShutdownSignals& signals) {
   }
   door->Shutdown(kCallsGraceMillis);
   desk.lifecycle().MoveTo(ServerState::kStopped);
-  if (status.ok()) base::LogInfo("stopped");
-  return status;
+  base::LogInfo("stopped");
+  return absl::OkStatus();
 }
 
 int Run(const std::vector<std::string>& arguments) {

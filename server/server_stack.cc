@@ -40,7 +40,8 @@ std::int32_t MaxLogitRows(const ServerConfig& config) {
   return config.max_num_seqs + std::min(kPromptRows, config.max_num_batched_tokens);
 }
 
-model::ModelOptions ModelOptionsOf(const ServerConfig& config) {
+model::ModelOptions ModelOptionsOf(const ServerConfig& config,
+                                   const std::function<bool()>& stop_asked) {
   model::ModelOptions options;
   options.activation_dtype = config.activation_dtype;
   options.kv_cache_dtype = config.kv_cache_dtype;
@@ -50,6 +51,7 @@ model::ModelOptions ModelOptionsOf(const ServerConfig& config) {
   options.max_num_seqs = config.max_num_seqs;
   options.max_logit_rows = MaxLogitRows(config);
   options.max_model_len = config.max_model_len;
+  options.stop_asked = stop_asked;
   return options;
 }
 
@@ -155,14 +157,15 @@ ServerStack::~ServerStack() {
   if (engine_) engine_->Stop();
 }
 
-absl::StatusOr<std::unique_ptr<ServerStack>> ServerStack::Load(const ServerConfig& config,
-                                                               FrontDesk& desk,
-                                                               const base::ClockSource& clock) {
+absl::StatusOr<std::unique_ptr<ServerStack>> ServerStack::Load(
+    const ServerConfig& config, FrontDesk& desk, const base::ClockSource& clock,
+    const std::function<bool()>& stop_asked) {
   Parts parts;
   PAGODA_RETURN_IF_ERROR(LoadText(config.model, parts.served));
-  model::ModelOptions model_options = ModelOptionsOf(config);
+  model::ModelOptions model_options = ModelOptionsOf(config, stop_asked);
   model_options.vocabulary_size = parts.served.tokenizer->vocabulary_size();
   PAGODA_ASSIGN_OR_RETURN(auto model, model::Model::Load(config.model, model_options));
+  if (stop_asked()) return absl::CancelledError("the load was stopped");
   const model::ModelInfo& info = model->info();
   const std::int32_t max_model_len =
       config.max_model_len == 0 ? info.context_length : config.max_model_len;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "absl/status/statusor.h"
@@ -20,10 +21,13 @@ namespace pagoda::server {
 class ServerStack {
  public:
   // Loads the model and takes the memory for its KV pool, both logged with their numbers. `desk`
-  // and `clock` must outlive this. Errors say what was asked, what was found and what to do.
+  // and `clock` must outlive this. `stop_asked` is asked between the steps of the load, tensors
+  // among them: true ends it with Cancelled. Errors say what was asked, what was found and what to
+  // do.
   static absl::StatusOr<std::unique_ptr<ServerStack>> Load(const ServerConfig& config,
                                                            FrontDesk& desk,
-                                                           const base::ClockSource& clock);
+                                                           const base::ClockSource& clock,
+                                                           const std::function<bool()>& stop_asked);
   // Not wired yet: for Load.
   ServerStack(const ServerConfig& config, FrontDesk& desk, const base::ClockSource& clock);
   ~ServerStack();

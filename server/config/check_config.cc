@@ -20,9 +20,14 @@ bool IsLoopback(std::string_view host) {
   return host == "localhost" || host == "::1" || host.starts_with("127.");
 }
 
+struct Address {
+  std::string host;
+  std::uint16_t port = 0;
+};
+
 // "HOST:PORT", "[V6]:PORT".
-absl::Status SplitListen(ServerConfig& config) {
-  const std::string_view listen = config.listen;
+absl::StatusOr<Address> Split(const std::string& flag, const std::string& value) {
+  const std::string_view listen = value;
   const std::size_t colon = listen.find_last_of(':');
   std::string_view host = listen.substr(0, colon);
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
@@ -33,12 +38,22 @@ absl::Status SplitListen(ServerConfig& config) {
   if (host.empty() || digits.empty() || error != std::errc() ||
       end != digits.data() + digits.size()) {
     return Refuse(absl::StrCat(
-        "--listen is '", config.listen,
+        flag, " is '", value,
         "'; write HOST:PORT, as 127.0.0.1:8470, with a port from 0 (any free one) to 65535"));
   }
-  config.host = std::string(host);
-  config.port = port;
-  return absl::OkStatus();
+  return Address{std::string(host), port};
+}
+
+absl::Status CheckListen(ServerConfig& config) {
+  PAGODA_ASSIGN_OR_RETURN(const Address door, Split("--listen", config.listen));
+  config.host = door.host;
+  config.port = door.port;
+  if (config.admin_listen.empty()) return absl::OkStatus();
+  PAGODA_ASSIGN_OR_RETURN(const Address admin, Split("--admin-listen", config.admin_listen));
+  if (IsLoopback(admin.host)) return absl::OkStatus();
+  return Refuse(absl::StrCat("--admin-listen ", config.admin_listen,
+                             " is reachable from other machines and nothing asks who calls; listen "
+                             "on 127.0.0.1"));
 }
 
 absl::Status CheckFile(std::string_view flag, const std::string& path) {
@@ -117,7 +132,7 @@ std::string NameOf(const std::string& model) {
 absl::Status CheckConfig(ServerConfig& config) {
   if (config.model.empty()) return Refuse("--model is missing; give a GGUF file or a model folder");
   PAGODA_RETURN_IF_ERROR(CheckFile("model", config.model));
-  PAGODA_RETURN_IF_ERROR(SplitListen(config));
+  PAGODA_RETURN_IF_ERROR(CheckListen(config));
   PAGODA_RETURN_IF_ERROR(CheckTls(config));
   PAGODA_RETURN_IF_ERROR(CheckExposure(config));
   PAGODA_RETURN_IF_ERROR(CheckSizes(config));

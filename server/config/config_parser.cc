@@ -86,6 +86,9 @@ void AddServingFlags(CLI::App& app, ServerConfig& config) {
   app.add_option("--listen", config.listen, "HOST:PORT; port 0 takes a free one")->group(group);
   app.add_option("--port-file", config.port_file, "Write the port here once the server listens")
       ->group(group);
+  app.add_option("--admin-listen", config.admin_listen,
+                 "HOST:PORT of the admin service, on this machine only; without it there is none")
+      ->group(group);
   app.add_option("--drain-timeout", config.drain_timeout_s,
                  "Seconds that running replies get after SIGTERM")
       ->group(group)

@@ -14,6 +14,7 @@ struct ServerConfig {
   std::vector<std::string> served_model_name;  // empty: the file's name without its ending
   std::string listen = "127.0.0.1:8470";
   std::string port_file;
+  std::string admin_listen;  // empty: no admin service
 
   std::int32_t max_model_len = 0;  // 0: the model's own
   std::int32_t max_num_seqs = 64;

@@ -20,10 +20,13 @@ class FrontDesk {
   // `pipeline` must outlive every door.
   void Install(Pipeline& pipeline) { pipeline_.store(&pipeline, std::memory_order_release); }
 
+  // The pipeline once there is one, whatever the lifecycle says; null before.
+  Pipeline* installed() const { return pipeline_.load(std::memory_order_acquire); }
+
   // The pipeline, when new requests are taken; else UNAVAILABLE with the reason.
   absl::StatusOr<Pipeline*> Accepting() const {
     PAGODA_RETURN_IF_ERROR(lifecycle_.CheckAccepting());
-    Pipeline* pipeline = pipeline_.load(std::memory_order_acquire);
+    Pipeline* pipeline = installed();
     if (pipeline == nullptr) return Unavailable(reason::kLoading, "the model is being loaded");
     return pipeline;
   }

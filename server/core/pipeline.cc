@@ -219,6 +219,7 @@ absl::Status Pipeline::WarmUp() {
   request.one_request_namespace = true;
   JoinedReply reply;
   ResponseStreamRef stream = MakeStream(request, input, reply);
+  metrics_.requests_accepted.Add();  // its end is counted like any other
   stream->Open({}, std::make_unique<Preparation>(
                        Preparation{std::move(request), std::move(input.prompt), {}, {}, {}}));
   if (options_.num_text_threads == 0) workers_.RunPending();

@@ -1,12 +1,10 @@
 #include "server/grpc/grpc_server.h"
 
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
-#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/server_builder.h>
 
 #include <chrono>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -15,35 +13,6 @@
 
 namespace pagoda::server {
 namespace {
-
-absl::StatusOr<std::string> ReadPem(const std::string& flag, const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  if (!file.is_open() || text.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(flag, " ", path, ": cannot be read or is empty; name a PEM file"));
-  }
-  return text;
-}
-
-absl::StatusOr<std::shared_ptr<::grpc::ServerCredentials>> Credentials(
-    const GrpcServerOptions& options) {
-  if (options.tls_cert.empty() && options.tls_key.empty() && options.tls_client_ca.empty()) {
-    return ::grpc::InsecureServerCredentials();
-  }
-  if (options.tls_cert.empty() || options.tls_key.empty()) {
-    return absl::InvalidArgumentError("--tls-cert and --tls-key go together; give both");
-  }
-  ::grpc::SslServerCredentialsOptions tls;
-  PAGODA_ASSIGN_OR_RETURN(std::string key, ReadPem("--tls-key", options.tls_key));
-  PAGODA_ASSIGN_OR_RETURN(std::string cert, ReadPem("--tls-cert", options.tls_cert));
-  tls.pem_key_cert_pairs.push_back({std::move(key), std::move(cert)});
-  if (!options.tls_client_ca.empty()) {
-    PAGODA_ASSIGN_OR_RETURN(tls.pem_root_certs, ReadPem("--tls-client-ca", options.tls_client_ca));
-    tls.client_certificate_request = GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY;
-  }
-  return ::grpc::SslServerCredentials(tls);
-}
 
 void SetLimits(const GrpcServerOptions& options, ::grpc::ServerBuilder& builder) {
   builder.SetMaxReceiveMessageSize(options.max_request_bytes);
@@ -59,6 +28,40 @@ void SetLimits(const GrpcServerOptions& options, ::grpc::ServerBuilder& builder)
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, options.max_streams_per_connection);
 }
 
+// Whether a server with these files starts where nothing else can be in the way.
+bool CanStart(const TlsFiles& files, const std::atomic<bool>& closing) {
+  const auto credentials = MakeDoorCredentials(files, closing);
+  if (!credentials.ok()) return false;
+  ::grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort("127.0.0.1:0", *credentials, &port);
+  ::grpc::CallbackGenericService service;
+  builder.RegisterCallbackGenericService(&service);
+  const auto server = builder.BuildAndStart();
+  return server != nullptr && port != 0;
+}
+
+// gRPC says only that it could not start; what stands in the way is found by trying without.
+absl::Status WhyNotStarted(const GrpcServerOptions& options, const std::atomic<bool>& closing) {
+  const TlsFiles& tls = options.tls;
+  const TlsFiles without_ca = {.cert = tls.cert, .key = tls.key, .client_ca = ""};
+  if (tls.any() && !CanStart(without_ca, closing)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--tls-cert ", tls.cert, " and --tls-key ", tls.key,
+                     ": not a certificate chain and its private key; give two PEM files that "
+                     "belong together"));
+  }
+  if (!tls.client_ca.empty() && !CanStart(tls, closing)) {
+    return absl::InvalidArgumentError(absl::StrCat("--tls-client-ca ", tls.client_ca,
+                                                   ": holds no certificate that can be read; give "
+                                                   "a PEM file of CA certificates"));
+  }
+  return absl::UnavailableError(
+      absl::StrCat("cannot listen on ", options.listen,
+                   ": the port is taken or the address is not this machine's; choose another with "
+                   "--listen HOST:PORT (port 0: any free one)"));
+}
+
 }  // namespace
 
 GrpcServer::GrpcServer(FrontDesk& desk, const base::ClockSource& clock)
@@ -67,13 +70,13 @@ GrpcServer::GrpcServer(FrontDesk& desk, const base::ClockSource& clock)
 absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcServerOptions& options,
                                                               FrontDesk& desk,
                                                               const base::ClockSource& clock) {
-  PAGODA_ASSIGN_OR_RETURN(auto credentials, Credentials(options));
   static const bool reflection = [] {
     ::grpc::reflection::InitProtoReflectionServerBuilderPlugin();
     return true;
   }();
   PAGODA_CHECK(reflection);
   std::unique_ptr<GrpcServer> made(new GrpcServer(desk, clock));
+  PAGODA_ASSIGN_OR_RETURN(auto credentials, MakeDoorCredentials(options.tls, made->closing_));
   ::grpc::ServerBuilder builder;
   SetLimits(options, builder);
   builder.AddListeningPort(options.listen, std::move(credentials), &made->port_);
@@ -81,10 +84,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcServerOp
   builder.RegisterService(&made->health_);
   made->server_ = builder.BuildAndStart();
   if (made->server_ == nullptr || made->port_ == 0) {
-    return absl::UnavailableError(absl::StrCat(
-        "cannot listen on ", options.listen,
-        ": the port is taken, the address is not this machine's, or the TLS files do not fit; "
-        "choose another with --listen HOST:PORT (port 0: any free one)"));
+    return WhyNotStarted(options, made->closing_);
   }
   desk.lifecycle().SetListener(&made->health_);
   return made;
@@ -96,6 +96,7 @@ GrpcServer::~GrpcServer() {
 
 void GrpcServer::Shutdown(std::int64_t grace_ms) {
   if (server_ == nullptr) return;
+  closing_.store(true);
   health_.FinishWatches();
   server_->Shutdown(std::chrono::system_clock::now() + std::chrono::milliseconds(grace_ms));
   server_->Wait();

@@ -2,6 +2,7 @@
 
 #include <grpcpp/server.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -10,6 +11,7 @@
 #include "base/instant.h"
 #include "base/runtime/clock.h"
 #include "server/core/front_desk.h"
+#include "server/grpc/door_credentials.h"
 #include "server/grpc/health_service.h"
 #include "server/grpc/inference_service.h"
 
@@ -17,8 +19,7 @@ namespace pagoda::server {
 
 struct GrpcServerOptions {
   std::string listen = "127.0.0.1:8470";  // HOST:PORT; port 0: any free one
-  // TLS: paths of PEM files; empty without. A client CA asks every client for a certificate.
-  std::string tls_cert, tls_key, tls_client_ca;
+  TlsFiles tls;
   std::int32_t max_request_bytes = 64 << 20;
   // A client may ping this often, with and without calls; more often is too_many_pings.
   std::int64_t min_ping_interval_ms = 10'000;
@@ -40,14 +41,15 @@ class GrpcServer {
   ~GrpcServer();
 
   int port() const { return port_; }
-  // Takes no new calls; those that are still open when the time comes are cut off. Blocks until all
-  // are done.
+  // Takes no new calls: they get UNAVAILABLE, those under way go on, and what is still open when
+  // the time comes is cut off. Blocks until all are done.
   void Shutdown(std::int64_t grace_ms);
 
  private:
   GrpcServer(FrontDesk& desk, const base::ClockSource& clock);
 
   FrontDesk& desk_;
+  std::atomic<bool> closing_ = false;
   InferenceService inference_;
   HealthService health_;
   std::unique_ptr<::grpc::Server> server_;

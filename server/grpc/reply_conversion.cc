@@ -26,7 +26,7 @@ void SetReceipt(const ReplyEnd& end, std::string_view numerics_id, v1::Receipt& 
   receipt.set_numerics_id(std::string(numerics_id));
 }
 
-void SetFinish(const ReplyEnd& end, std::string_view numerics_id, v1::Finish& finish) {
+void SetChoices(const ReplyEnd& end, v1::Finish& finish) {
   for (const ChoiceEnd& ended : end.choices) {
     v1::ChoiceFinish& choice = *finish.add_choices();
     choice.set_index(static_cast<std::uint32_t>(finish.choices_size() - 1));
@@ -37,6 +37,11 @@ void SetFinish(const ReplyEnd& end, std::string_view numerics_id, v1::Finish& fi
       choice.set_matched_stop_token(*ended.matched_stop_token);
     }
   }
+}
+
+// What an error cut short has no choice that finished, and still a receipt.
+void SetFinish(const ReplyEnd& end, std::string_view numerics_id, v1::Finish& finish) {
+  if (end.status.ok()) SetChoices(end, finish);
   SetReceipt(end, numerics_id, *finish.mutable_receipt());
   finish.set_seed(end.seed);
   finish.set_max_tokens(end.max_tokens);
@@ -78,7 +83,7 @@ void ToGenerateResponse(const ReplyPart& part, std::string_view request_id,
     delta.mutable_token_ids()->Assign(choice.tokens.begin(), choice.tokens.end());
     AddScores(choice.scores, *delta.mutable_logprobs());
   }
-  if (part.end.has_value() && part.end->status.ok()) {
+  if (part.end.has_value() && (part.end->status.ok() || part.end->has_receipt)) {
     SetFinish(*part.end, numerics_id, *response.mutable_finish());
   }
 }

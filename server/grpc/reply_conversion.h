@@ -12,7 +12,7 @@
 namespace pagoda::server {
 
 // `response` is cleared first; its capacity is kept, so one object serves a whole stream. An end
-// that is not OK adds nothing: the call's status says it.
+// that is not OK adds its receipt alone, where there is one: the call's status says the rest.
 void ToGenerateResponse(const ReplyPart& part, std::string_view request_id,
                         std::string_view numerics_id, v1::GenerateResponse& response);
 

@@ -51,7 +51,7 @@ void StreamReactor::FinishCall() {
   const std::string& id = stream_->identity().wire_id;
   const absl::Status& status = part_.end->status;
   AddTrailers(status, context_);
-  if (!status.ok() && !part_.has_content()) {
+  if (!status.ok() && !part_.has_content() && !part_.end->has_receipt) {
     Finish(ToGrpcStatus(status, id));
     return;
   }

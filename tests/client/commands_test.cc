@@ -179,6 +179,8 @@ TEST(Generate, ReadsThePromptFromAFileAndFromStdin) {
   std::remove(path.c_str());
   EXPECT_EQ(session.Run({"generate", "--prompt-file", path}, service.address()), kExitFailed);
   EXPECT_NE(session.err.str().find(path), std::string::npos);
+  const std::string folder = testing::TempDir();
+  EXPECT_EQ(session.Run({"generate", "--prompt-file", folder}, service.address()), kExitFailed);
   const auto requests = service.generate_requests();
   ASSERT_EQ(requests.size(), 2u);
   EXPECT_EQ(requests[0].text(), "two\nlines\n");

@@ -1,14 +1,15 @@
 #include "tests/process/server_process.h"
 
 #include <fcntl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
 #include <fstream>
+#include <utility>
 
 #include "base/check.h"
+#include "tests/process/program.h"
 
 namespace pagoda::process {
 
@@ -25,20 +26,9 @@ ServerProcess::ServerProcess(const std::vector<std::string>& flags) {
   add_unless_given("--listen", "127.0.0.1:0");
   add_unless_given("--kv-cache-memory", "8MiB");
   words.insert(words.end(), flags.begin(), flags.end());
-  std::vector<char*> pointers;
-  for (std::string& word : words) pointers.push_back(word.data());
-  pointers.push_back(nullptr);
   int ends[2];
   PAGODA_CHECK(pipe2(ends, O_CLOEXEC) == 0);
-  pid_ = fork();
-  PAGODA_CHECK(pid_ >= 0);
-  if (pid_ == 0) {
-    dup2(ends[1], STDERR_FILENO);
-    // An environment of its own: PAGODA_... of the shell would be flags.
-    char* const environment[] = {nullptr};
-    execve(pointers[0], pointers.data(), environment);
-    _exit(127);
-  }
+  pid_ = StartProgram(std::move(words), ends[1], /*with_stdout=*/false);
   close(ends[1]);
   reader_ = std::jthread([this, pipe = ends[0]] { ReadLog(pipe); });
 }
@@ -83,10 +73,7 @@ void ServerProcess::Signal(int signal) const { kill(pid_, signal); }
 
 int ServerProcess::Wait() {
   PAGODA_CHECK(pid_ > 0);
-  int status = 0;
-  PAGODA_CHECK(waitpid(pid_, &status, 0) == pid_);
-  pid_ = -1;
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return WaitForExit(std::exchange(pid_, -1));
 }
 
 std::string ServerProcess::log() const {

@@ -1,7 +1,4 @@
-#include "tests/process/server_process.h"
-
 #include <gmock/gmock.h>
-#include <grpcpp/create_channel.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -9,9 +6,7 @@
 #include <filesystem>
 #include <functional>
 
-#include "pagoda/v1/inference.grpc.pb.h"
-#include "tests/fixtures/chain_model.h"
-#include "tests/fixtures/tiny_model.h"
+#include "tests/process/server_fixture.h"
 
 namespace pagoda::process {
 namespace {
@@ -20,98 +15,15 @@ using ::grpc::StatusCode;
 using testing::HasSubstr;
 using testing::Not;
 
-struct Reply {
-  ::grpc::Status status;
-  std::string text;
-  std::vector<std::uint32_t> tokens;
-  v1::Finish finish;
-};
-
-Reply ReadAll(::grpc::ClientReader<v1::GenerateResponse>& reader) {
-  Reply reply;
-  v1::GenerateResponse part;
-  while (reader.Read(&part)) {
-    for (const auto& delta : part.deltas()) {
-      reply.text += delta.text();
-      reply.tokens.insert(reply.tokens.end(), delta.token_ids().begin(), delta.token_ids().end());
-    }
-    if (part.has_finish()) reply.finish = part.finish();
-  }
-  reply.status = reader.Finish();
-  return reply;
-}
-
-std::string FreshFile(const std::string& name) {
-  return (std::filesystem::path(testing::TempDir()) / (std::to_string(getpid()) + name)).string();
-}
-
-class Server {
- public:
-  explicit Server(const std::string& model, std::vector<std::string> flags = {})
-      : process(With(model, std::move(flags))) {
-    EXPECT_TRUE(process.WaitForLog("serving ")) << process.log();
-    stub = v1::InferenceService::NewStub(
-        ::grpc::CreateChannel(process.address(), ::grpc::InsecureChannelCredentials()));
-  }
-
-  Reply Generate(const v1::GenerateRequest& request) {
-    ::grpc::ClientContext context;
-    return ReadAll(*stub->Generate(&context, request));
-  }
-
-  ServerProcess process;
-  std::unique_ptr<v1::InferenceService::Stub> stub;
-
- private:
-  static std::vector<std::string> With(const std::string& model, std::vector<std::string> flags) {
-    flags.insert(flags.begin(), {"--model", model});
-    return flags;
-  }
-};
-
-std::string TinyFile() {
-  const std::string path = FreshFile("-tiny.gguf");
-  const absl::Status written = fixtures::WriteTinyGguf(path);
-  EXPECT_TRUE(written.ok()) << written.ToString();
-  return path;
-}
-
-std::string ChainFile(std::vector<std::string> pieces) {
-  const std::string path = FreshFile("-chain.gguf");
-  fixtures::ChainScript script;
-  script.pieces = std::move(pieces);
-  const auto written = fixtures::WriteChainGguf(path, std::vector{script});
-  EXPECT_TRUE(written.ok()) << written.status().ToString();
-  return path;
-}
-
-const std::vector<std::string> kTinyFlags = {"--block-size", "4", "--max-num-batched-tokens", "80"};
-
-v1::GenerateRequest TinyRequest(int prompt, int max_tokens, std::uint32_t salt = 0) {
-  v1::GenerateRequest request;
-  for (int i = 0; i < prompt; ++i) {
-    request.mutable_token_ids()->add_ids((salt * 31u + static_cast<std::uint32_t>(i) * 7u) % 200u +
-                                         10u);
-  }
-  request.mutable_sampling()->set_temperature(0.8f);
-  request.mutable_sampling()->set_seed(salt + 42);
-  request.mutable_stop()->set_max_tokens(max_tokens);
-  request.mutable_stop()->set_ignore_eos(true);
-  return request;
-}
-
-v1::GenerateRequest ChainRequest(int max_tokens) {
-  v1::GenerateRequest request;
-  request.set_text(">");
-  request.mutable_sampling()->set_temperature(0);
-  request.mutable_stop()->set_max_tokens(max_tokens);
-  return request;
-}
-
 // The third measure of the work order: 32 streams equal their solo runs while 10 of them are
 // cancelled.
 TEST(ServerProcess, ThirtyTwoStreamsEqualSoloRunsWhileTenAreCancelled) {
   Server server(TinyFile(), kTinyFlags);
+  const v1::Stats at_start = server.Stats();
+  const auto available = [](const v1::Stats& stats) {
+    return stats.blocks().free() + stats.blocks().cached();
+  };
+  EXPECT_EQ(available(at_start) + 1, at_start.blocks().total());
   std::vector<Reply> solo;
   for (std::uint32_t i = 0; i < 32; ++i) {
     solo.push_back(
@@ -138,6 +50,16 @@ TEST(ServerProcess, ThirtyTwoStreamsEqualSoloRunsWhileTenAreCancelled) {
   }
   clients.clear();
   EXPECT_EQ(equal.load(), 22);
+  // What has been cancelled may still be on its way out.
+  EXPECT_TRUE(server.AwaitStats([&](const v1::Stats& stats) {
+    const v1::RequestStats& requests = stats.requests();
+    return requests.running() + requests.waiting() == 0 &&
+           requests.completed() + requests.cancelled() == requests.accepted() &&
+           available(stats) == available(at_start);
+  }));
+  const v1::RequestStats requests = server.Stats().requests();
+  EXPECT_EQ(requests.accepted() - at_start.requests().accepted(), 32 + 32);
+  EXPECT_EQ(requests.failed(), 0);
   server.process.Signal(SIGTERM);
   EXPECT_EQ(server.process.Wait(), 0);
 }
@@ -176,6 +98,25 @@ TEST(ServerProcess, EdgesOfLengthsAndValuesHaveTheirCodesAndTheServerGoesOn) {
   EXPECT_EQ(changed([](Request& r) { (*r.mutable_sampling()->mutable_logit_bias())[100'000] = 1; }),
             StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(code(TinyRequest(3, 2)), StatusCode::OK);
+}
+
+// Row F2: what is too long for the model is told so, what is too large for a message gets the
+// limit.
+TEST(ServerProcess, LargePromptsAreRefusedWithTheLimitTheyBreak) {
+  Server server(TinyFile(), kTinyFlags);
+  v1::GenerateRequest request;
+  request.set_text(std::string(5 << 20, 'a'));
+  Reply reply = server.Generate(request);
+  EXPECT_EQ(reply.status.error_code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(ReasonOf(reply.status), "CONTEXT_TOO_LONG");
+  std::vector<std::string> flags = kTinyFlags;
+  flags.insert(flags.end(), {"--max-request-size", "1KiB"});
+  Server narrow(TinyFile(), flags);
+  request.set_text(std::string(2000, 'a'));
+  reply = narrow.Generate(request);
+  EXPECT_EQ(reply.status.error_code(), StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(reply.status.error_message(), HasSubstr("1024"));
+  EXPECT_TRUE(narrow.Generate(TinyRequest(3, 2)).status.ok());
 }
 
 // Row B1: a stop string over several tokens never leaks, and what only looked like one comes in
@@ -234,23 +175,6 @@ TEST(ServerProcess, DroppedClientsLeaveNothingBehindAndNoWordInTheLog) {
   EXPECT_EQ(server.process.Wait(), 0);
   EXPECT_THAT(server.process.log(), Not(HasSubstr("MARKERWORD")));
   EXPECT_THAT(server.process.log(), HasSubstr("stopped"));
-}
-
-// Row F8: what runs is finished, what comes is refused, the exit code is 0. While draining the
-// refusal is UNAVAILABLE (tested at the pipeline); a call that meets gRPC's own shutdown, after the
-// last reply, is answered CANCELLED by the library.
-TEST(ServerProcess, SigtermLetsRunningRepliesEndAndExitsWithZero) {
-  Server server(TinyFile(), kTinyFlags);
-  ::grpc::ClientContext context;
-  auto reader = server.stub->Generate(&context, TinyRequest(4, 200));
-  v1::GenerateResponse first;
-  ASSERT_TRUE(reader->Read(&first));
-  server.process.Signal(SIGTERM);
-  EXPECT_TRUE(server.process.WaitForLog("draining"));
-  EXPECT_TRUE(ReadAll(*reader).status.ok());
-  const StatusCode refused = server.Generate(TinyRequest(4, 2)).status.error_code();
-  EXPECT_TRUE(refused == StatusCode::UNAVAILABLE || refused == StatusCode::CANCELLED) << refused;
-  EXPECT_EQ(server.process.Wait(), 0);
 }
 
 TEST(ServerProcess, BadStartUpsSayWhatIsWrongAndExitWithAnError) {

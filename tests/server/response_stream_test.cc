@@ -210,8 +210,8 @@ TEST(ResponseStream, AnEosThatIsIgnoredStaysAmongTheTokens) {
   world.RunText();
   ReplyPart part;
   EXPECT_EQ(stream->Take(part), Taken::kLast);
-  EXPECT_EQ(part.tokens, (Tokens{1, 5, 2}));
-  EXPECT_EQ(part.text, "bc");
+  EXPECT_EQ(part.choices[0].tokens, (Tokens{1, 5, 2}));
+  EXPECT_EQ(part.choices[0].text, "bc");
 }
 
 TEST(ResponseStream, WaitingEndsWhenTheFirstStepIsPlannedOrElseWithTheRequest) {

@@ -30,5 +30,17 @@ TEST(CheckConfig, AFolderIsServedUnderItsWholeName) {
   }
 }
 
+TEST(CheckConfig, TheAdminServiceIsForThisMachineOnly) {
+  ServerConfig config;
+  config.model = PAGODA_SOURCE_DIR "/CMakeLists.txt";
+  config.admin_listen = "127.0.0.1:0";
+  EXPECT_TRUE(CheckConfig(config).ok());
+  for (const char* listen : {"0.0.0.0:8471", "127.0.0.1", "127.0.0.1:x"}) {
+    config.admin_listen = listen;
+    const absl::Status status = CheckConfig(config);
+    EXPECT_NE(status.message().find("--admin-listen"), absl::string_view::npos) << listen;
+  }
+}
+
 }  // namespace
 }  // namespace pagoda::server

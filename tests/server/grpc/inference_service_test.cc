@@ -90,6 +90,26 @@ TEST(InferenceService, ARefusalThatHelpsToRetryCarriesThePushback) {
   EXPECT_EQ(std::string(pushback->second.data(), pushback->second.size()), "1000");
 }
 
+// Row F9: the port is open while the model loads, and every call says so.
+TEST(InferenceService, WhileTheModelIsLoadingEveryCallSaysSo) {
+  World::Options options;
+  options.serving = false;
+  DoorWorld door(options);
+  ::grpc::ClientContext generate, chat, tokenize, detokenize, model, models;
+  v1::TokenizeResponse ids;
+  v1::DetokenizeResponse text;
+  v1::Model one;
+  v1::ListModelsResponse all;
+  for (const ::grpc::Status& status :
+       {ReadAll(*door.stub->Generate(&generate, TextRequest("a", 1))).status,
+        ReadAll(*door.stub->Chat(&chat, {})).status, door.stub->Tokenize(&tokenize, {}, &ids),
+        door.stub->Detokenize(&detokenize, {}, &text), door.stub->GetModel(&model, {}, &one),
+        door.stub->ListModels(&models, {}, &all)}) {
+    EXPECT_EQ(status.error_code(), StatusCode::UNAVAILABLE);
+    EXPECT_EQ(ReasonIn(status), reason::kLoading);
+  }
+}
+
 TEST(InferenceService, UnaryCallsAnswer) {
   DoorWorld door(WithChat());
   v1::TokenizeRequest tokenize;

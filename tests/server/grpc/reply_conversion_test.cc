@@ -112,6 +112,18 @@ TEST(ReplyConversion, AnErrorsEndLeavesTheMessageWithoutFinish) {
   EXPECT_EQ(response.deltas_size(), 1);
 }
 
+TEST(ReplyConversion, AnErrorThatCutAReplyShortLeavesItsReceiptAndNoChoice) {
+  ReplyPart part;
+  part.end = ReplyEnd{};
+  part.end->status = absl::UnavailableError("x");
+  part.end->has_receipt = true;
+  part.end->receipt.generated_tokens = 3;
+  v1::GenerateResponse response;
+  ToGenerateResponse(part, "id", "", response);
+  EXPECT_EQ(response.finish().receipt().generated_tokens(), 3);
+  EXPECT_EQ(response.finish().choices_size(), 0);
+}
+
 TEST(ReplyConversion, TheModelShowsTheLimitsThatAreEnforced) {
   const ServedModel served = World::MakeModel({});
   const v1::Model model = ToModel(served);

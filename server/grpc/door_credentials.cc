@@ -1,0 +1,113 @@
+#include "server/grpc/door_credentials.h"
+
+#include <grpc/grpc.h>
+#include <grpc/grpc_security.h>
+
+#include <fstream>
+#include <sstream>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/status_macros.h"
+#include "base/strings.h"
+
+// gRPC lets a metadata processor refuse a call before it asks itself whether it is shutting down.
+// The C++ library takes one for TLS; for plain text only the C library does, hence the credentials
+// of our own.
+namespace pagoda::server {
+namespace {
+
+constexpr const char* kClosingText = "the server is stopping; send it again elsewhere";
+
+class ClosingProcessor final : public ::grpc::AuthMetadataProcessor {
+ public:
+  explicit ClosingProcessor(const std::atomic<bool>& closing) : closing_(closing) {}
+  bool IsBlocking() const override { return false; }
+  ::grpc::Status Process(const InputMetadata&, ::grpc::AuthContext*, OutputMetadata*,
+                         OutputMetadata*) override {
+    if (!closing_.load()) return ::grpc::Status::OK;
+    return {::grpc::StatusCode::UNAVAILABLE, kClosingText};
+  }
+
+ private:
+  const std::atomic<bool>& closing_;
+};
+
+// Plain text on a port.
+class PlainCredentials final : public ::grpc::ServerCredentials {
+ public:
+  explicit PlainCredentials(const std::atomic<bool>& closing) : closing_(closing) {}
+  void SetAuthMetadataProcessor(
+      const std::shared_ptr<::grpc::AuthMetadataProcessor>& /*processor*/) override {
+    PAGODA_CHECK_MSG(false, "plain text has its own");
+  }
+
+ private:
+  static void Process(void* state, grpc_auth_context* /*context*/,
+                      const grpc_metadata* /*metadata*/, std::size_t /*num_metadata*/,
+                      grpc_process_auth_metadata_done_cb done, void* call) {
+    const bool closing = static_cast<const std::atomic<bool>*>(state)->load();
+    done(call, nullptr, 0, nullptr, 0, closing ? GRPC_STATUS_UNAVAILABLE : GRPC_STATUS_OK,
+         closing ? kClosingText : nullptr);
+  }
+
+  int AddPortToServer(const std::string& address, grpc_server* server) override {
+    grpc_server_credentials* credentials = grpc_insecure_server_credentials_create();
+    // The library's state is a plain pointer; Process only reads it.
+    void* state = const_cast<std::atomic<bool>*>(&closing_);
+    grpc_server_credentials_set_auth_metadata_processor(credentials, {&Process, nullptr, state});
+    const int port = grpc_server_add_http2_port(server, address.c_str(), credentials);
+    grpc_server_credentials_release(credentials);
+    return port;
+  }
+  bool IsInsecure() const override { return true; }
+
+  const std::atomic<bool>& closing_;
+};
+
+absl::StatusOr<std::string> ReadPem(const std::string& flag, const std::string& path,
+                                    std::string_view kind) {
+  std::ostringstream content;
+  content << std::ifstream(path, std::ios::binary).rdbuf();
+  std::string text = std::move(content).str();
+  if (text.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(flag, " ", path, ": cannot be read or is empty; name a PEM file"));
+  }
+  if (absl::StrContains(text, "BEGIN ENCRYPTED")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(flag, " ", path, ": is encrypted; give a key without a pass phrase"));
+  }
+  if (!absl::StrContains(text, base::ToAbsl(kind))) {
+    return absl::InvalidArgumentError(absl::StrCat(flag, " ", path, ": holds no PEM block \"BEGIN ",
+                                                   base::ToAbsl(kind), "\"; name a PEM file"));
+  }
+  return text;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<::grpc::ServerCredentials>> MakeDoorCredentials(
+    const TlsFiles& files, const std::atomic<bool>& closing) {
+  if (!files.any()) return std::make_shared<PlainCredentials>(closing);
+  if (files.cert.empty() || files.key.empty()) {
+    return absl::InvalidArgumentError("--tls-cert and --tls-key go together; give both");
+  }
+  ::grpc::SslServerCredentialsOptions tls;
+  PAGODA_ASSIGN_OR_RETURN(std::string key, ReadPem("--tls-key", files.key, "PRIVATE KEY"));
+  PAGODA_ASSIGN_OR_RETURN(std::string cert, ReadPem("--tls-cert", files.cert, "CERTIFICATE"));
+  tls.pem_key_cert_pairs.push_back({std::move(key), std::move(cert)});
+  if (!files.client_ca.empty()) {
+    PAGODA_ASSIGN_OR_RETURN(tls.pem_root_certs,
+                            ReadPem("--tls-client-ca", files.client_ca, "CERTIFICATE"));
+    tls.client_certificate_request = GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY;
+  }
+  auto credentials = ::grpc::SslServerCredentials(tls);
+  credentials->SetAuthMetadataProcessor(std::make_shared<ClosingProcessor>(closing));
+  return credentials;
+}
+
+}  // namespace pagoda::server

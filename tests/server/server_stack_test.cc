@@ -1,0 +1,63 @@
+#include "server/server_stack.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+
+#include "server/config/check_config.h"
+#include "tests/fixtures/tiny_model.h"
+
+namespace pagoda::server {
+namespace {
+
+class TinyServer : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto path =
+        std::filesystem::path(testing::TempDir()) / (std::to_string(getpid()) + "-stack-tiny.gguf");
+    config.model = path.string();
+    config.threads = 1;
+    config.block_size = 4;
+    config.max_num_batched_tokens = 80;
+    config.kv_cache_memory = "1MiB";
+    ASSERT_TRUE(fixtures::WriteTinyGguf(config.model).ok());
+    ASSERT_TRUE(CheckConfig(config).ok());
+  }
+
+  ServerConfig config;
+  FrontDesk desk;
+};
+
+// SIGTERM during a load takes effect at the next of these questions.
+TEST_F(TinyServer, ALoadAsksBeforeEachTensorAndEndsWhereverItIsToldTo) {
+  int num_questions = 0;
+  const auto load = [&](int stop_at) {
+    num_questions = 0;
+    return ServerStack::Load(config, desk, base::SystemClock(),
+                             [&num_questions, stop_at] { return ++num_questions == stop_at; });
+  };
+  ASSERT_TRUE(load(0).ok());
+  const int in_all = num_questions;
+  EXPECT_GE(in_all, 1 + 2 * 4);  // embedding, and four matrices in each of two layers
+  for (int stop_at = 1; stop_at <= in_all; ++stop_at) {
+    EXPECT_TRUE(absl::IsCancelled(load(stop_at).status())) << stop_at;
+    EXPECT_EQ(num_questions, stop_at);
+  }
+}
+
+TEST_F(TinyServer, AStartedStackServesUntilItIsDrained) {
+  auto stack = ServerStack::Load(config, desk, base::SystemClock(), [] { return false; });
+  ASSERT_TRUE(stack.ok()) << stack.status().ToString();
+  EXPECT_EQ(desk.installed(), nullptr);
+  ASSERT_TRUE((*stack)->Start().ok());
+  EXPECT_TRUE(desk.lifecycle().healthy());
+  EXPECT_NE(desk.installed(), nullptr);
+  (*stack)->Drain(base::SystemClock().Now());
+  EXPECT_FALSE(desk.lifecycle().healthy());
+  EXPECT_EQ(desk.lifecycle().state(), ServerState::kDraining);
+}
+
+}  // namespace
+}  // namespace pagoda::server
