@@ -44,7 +44,7 @@ std::vector<TensorFacts> Tensors(const GgufFile& file) {
 void Take(const text::Tokenizer& tokenizer, TokenizerFacts& facts) {
   facts.vocabulary_size = tokenizer.vocabulary_size();
   facts.adds_bos = tokenizer.adds_bos();
-  if (const auto bos = tokenizer.bos_token(); bos.has_value()) facts.bos = *bos;
+  facts.bos = tokenizer.bos_token();
   for (const base::TokenId eos : tokenizer.eos_tokens()) facts.eos.push_back(eos);
 }
 

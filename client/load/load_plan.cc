@@ -58,7 +58,8 @@ PlannedRequest LoadPlan::Request(std::int64_t index) const {
           Below(Bits(seed, stream, of, static_cast<std::uint32_t>(i)), vocabulary_size_)));
     }
   };
-  request.prompt.reserve(static_cast<std::size_t>(options_.shared_prefix + own));
+  request.prompt.reserve(static_cast<std::size_t>(options_.shared_prefix) +
+                         static_cast<std::size_t>(own));
   add(Stream::kPrefix, 0, options_.shared_prefix);
   add(Stream::kPrompt, index, own);
   return request;
