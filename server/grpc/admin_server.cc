@@ -3,6 +3,8 @@
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server_builder.h>
 
+#include <chrono>
+
 #include "absl/strings/str_cat.h"
 #include "server/core/refusal.h"
 #include "server/grpc/status_mapping.h"
@@ -51,6 +53,10 @@ void Fill(const ServerMetrics& from, v1::RequestStats& to) {
   Fill(pipeline->metrics(), *response->mutable_requests());
   reactor->Finish(::grpc::Status::OK);
   return reactor;
+}
+
+AdminServer::~AdminServer() {
+  if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
 }
 
 absl::StatusOr<std::unique_ptr<AdminServer>> AdminServer::Start(const std::string& listen,

@@ -34,6 +34,7 @@ class AdminServer {
   static absl::StatusOr<std::unique_ptr<AdminServer>> Start(const std::string& listen,
                                                             const FrontDesk& desk);
   explicit AdminServer(const FrontDesk& desk) : service_(desk) {}
+  ~AdminServer();  // Waits for no client.
 
   int port() const { return port_; }
 

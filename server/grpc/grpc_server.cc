@@ -14,6 +14,10 @@
 namespace pagoda::server {
 namespace {
 
+// For connections to close once no reply is under way. Not longer, because an idle client may take
+// seconds to notice.
+constexpr std::chrono::milliseconds kConnectionsGrace{250};
+
 void SetLimits(const GrpcServerOptions& options, ::grpc::ServerBuilder& builder) {
   builder.SetMaxReceiveMessageSize(options.max_request_bytes);
   builder.SetMaxSendMessageSize(-1);
@@ -98,7 +102,9 @@ void GrpcServer::Shutdown(std::int64_t grace_ms) {
   if (server_ == nullptr) return;
   closing_.store(true);
   health_.FinishWatches();
-  server_->Shutdown(std::chrono::system_clock::now() + std::chrono::milliseconds(grace_ms));
+  inference_.WaitUntilNoStream(std::chrono::steady_clock::now() +
+                               std::chrono::milliseconds(grace_ms));
+  server_->Shutdown(std::chrono::system_clock::now() + kConnectionsGrace);
   server_->Wait();
   desk_.lifecycle().SetListener(nullptr);
   server_.reset();

@@ -102,7 +102,7 @@ ServerUnaryReactor* FailUnlessOk(const absl::Status& status, const Unary& call) 
 template <typename Request>
 InferenceService::StreamWriter* InferenceService::StartStream(Context& context,
                                                               const Bytes& bytes) {
-  auto* reactor = new StreamReactor(context);
+  auto* reactor = new StreamReactor(context, streams_);
   const auto start = [&]() -> absl::Status {
     PAGODA_ASSIGN_OR_RETURN(Pipeline * pipeline, desk_.Accepting());
     PAGODA_ASSIGN_OR_RETURN(Request request, ParseMessage<Request>(bytes));

@@ -1,6 +1,11 @@
 #pragma once
 
+#include <chrono>
+#include <cstdint>
+#include <limits>
+
 #include "base/runtime/clock.h"
+#include "base/runtime/gate.h"
 #include "pagoda/v1/inference.grpc.pb.h"
 #include "server/core/front_desk.h"
 
@@ -27,6 +32,11 @@ class InferenceService final : public RawMethods {
   InferenceService(const FrontDesk& desk, const base::ClockSource& clock)
       : desk_(desk), clock_(clock) {}
 
+  // Blocks until no Generate or Chat call is open; false when the time came first.
+  bool WaitUntilNoStream(std::chrono::steady_clock::time_point time) {
+    return streams_.WaitUntilEmpty(time);
+  }
+
   StreamWriter* Generate(Context* context, const Bytes* request) override;
   StreamWriter* Chat(Context* context, const Bytes* request) override;
   ::grpc::ServerUnaryReactor* Tokenize(Context* context, const Bytes* request,
@@ -44,6 +54,7 @@ class InferenceService final : public RawMethods {
 
   const FrontDesk& desk_;
   const base::ClockSource& clock_;
+  base::Gate streams_{std::numeric_limits<std::int64_t>::max()};  // bounded by permits, not here
 };
 
 }  // namespace pagoda::server

@@ -2,10 +2,16 @@
 
 #include <utility>
 
+#include "base/check.h"
 #include "server/grpc/reply_conversion.h"
 #include "server/grpc/status_mapping.h"
 
 namespace pagoda::server {
+
+StreamReactor::StreamReactor(::grpc::CallbackServerContext& context, base::Gate& open)
+    : context_(context), open_(open) {
+  PAGODA_CHECK(open_.TryEnter() == base::Gate::Entry::kEntered);
+}
 
 void StreamReactor::Start(Pipeline& pipeline, CallInput input) {
   auto stream = pipeline.Start(std::move(input), *this);
@@ -30,7 +36,11 @@ void StreamReactor::OnCancel() {
   if (stream_ != nullptr) stream_->Cancel();
 }
 
-void StreamReactor::OnDone() { delete this; }
+void StreamReactor::OnDone() {
+  base::Gate& open = open_;
+  delete this;
+  open.Leave();
+}
 
 void StreamReactor::Pump() {
   switch (stream_->Take(part_)) {

@@ -6,6 +6,7 @@
 
 #include <string_view>
 
+#include "base/runtime/gate.h"
 #include "pagoda/v1/inference.pb.h"
 #include "server/core/pipeline.h"
 #include "server/core/response_stream.h"
@@ -19,7 +20,8 @@ namespace pagoda::server {
 class StreamReactor final : public ::grpc::ServerWriteReactor<::grpc::ByteBuffer>,
                             public ReplyListener {
  public:
-  explicit StreamReactor(::grpc::CallbackServerContext& context) : context_(context) {}
+  // Inside `open` until gRPC is done with it.
+  StreamReactor(::grpc::CallbackServerContext& context, base::Gate& open);
 
   // Takes the request in, or finishes the call with why not. One of the two, once, before gRPC gets
   // the reactor.
@@ -37,6 +39,7 @@ class StreamReactor final : public ::grpc::ServerWriteReactor<::grpc::ByteBuffer
   void FinishCall();
 
   ::grpc::CallbackServerContext& context_;
+  base::Gate& open_;
   ResponseStreamRef stream_;
   std::string_view numerics_id_;
   ReplyPart part_;

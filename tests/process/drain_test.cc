@@ -20,7 +20,9 @@ using testing::HasSubstr;
 using testing::Not;
 
 constexpr int kHeldTokens = 2000;
-const std::vector<std::string> kPatient = {"--slow-reader-grace", "86400"};
+// A small pool, because a test build looks through all of it after each step.
+const std::vector<std::string> kPatient = {"--slow-reader-grace", "86400", "--kv-cache-memory",
+                                           "2MiB"};
 
 // Says pieces so long that a reply of kHeldTokens fills every buffer on the way to the client: the
 // transport alone takes a few megabytes.
@@ -110,11 +112,11 @@ TEST(Drain, HealthGoesFirstThenCallsAreRefusedAndWhatRunsOrWaitsIsFinished) {
 }
 
 TEST(Drain, WhatIsLeftWhenItsTimeIsOverEndsWithAReasonAndAReceipt) {
-  constexpr int kEndlessTokens = 60'000;
+  constexpr int kEndlessTokens = 20'000;
   Server server(
       ChainFile({"ab", "cd"}, fixtures::ChainScript::End::kRepeat,
                 {.weight_type = formats::GgufType::kF32, .context_length = kEndlessTokens + 1000}),
-      {"--max-num-seqs", "1", "--drain-timeout", "0", "--kv-cache-memory", "32MiB"});
+      {"--max-num-seqs", "1", "--drain-timeout", "0", "--kv-cache-memory", "6MiB"});
   ReadReply running(server, kEndlessTokens);
   ASSERT_TRUE(
       server.AwaitStats([](const v1::Stats& stats) { return stats.requests().running() == 1; }));
