@@ -8,8 +8,8 @@ namespace {
 TEST(ReferenceOps, TakesEveryFormatAndIsDoneAtOnce) {
   const auto ops = MakeReferenceOps();
   EXPECT_EQ(ops->capabilities().backend, "reference");
-  EXPECT_EQ(ops->capabilities().embeddings.size(), 6u);
-  EXPECT_EQ(ops->capabilities().weights.size(), 9u);
+  EXPECT_EQ(ops->capabilities().embeddings.size(), 11u);
+  EXPECT_EQ(ops->capabilities().weights.size(), 19u);
   const Event event = ops->device().Record({});
   EXPECT_TRUE(ops->device().IsDone(event));
 }
