@@ -238,7 +238,6 @@ __attribute__((noinline)) void MultiplyRows(const PanelJob& job, std::int64_t ro
                            num_inputs};
     if constexpr (kRows == 1) {
       const std::byte* from = kForm.num_blocks == 1 ? block.halves : block.scales;
-      PAGODA_UNROLL
       for (int line = 0; line < kForm.block_bytes() + kForm.shared_bytes(); line += 64) {
         __builtin_prefetch(from + kPrefetchBytes + line);
       }
