@@ -170,8 +170,8 @@ void StartSequence(SchedulerState& state, RequestIndex index, std::uint32_t choi
   sequence.num_known = sequence.num_expected = choice.num_known();
   state.tables.ForgetSent(id);
   const auto age = [&](base::SlotId running) {
-    const Sequence& sequence = state.SequenceIn(running);
-    return std::pair(state.RequestOf(sequence).request->id, sequence.choice);
+    const Sequence& other = state.SequenceIn(running);
+    return std::pair(state.RequestOf(other).request->id, other.choice);
   };
   const auto is_older = [&](base::SlotId a, base::SlotId b) { return age(a) < age(b); };
   state.running.insert(std::ranges::upper_bound(state.running, id, is_older), id);
