@@ -171,8 +171,8 @@ TEST_P(Families, TheReferenceAndTheFastOpsAgreeBitForBit) {
 INSTANTIATE_TEST_SUITE_P(All, Families,
                          testing::Values("llama", "llama-tied", "llama-head-dim", "llama3-scaling",
                                          "linear-scaling", "mistral", "qwen2"),
-                         [](const auto& info) {
-                           std::string name = info.param;
+                         [](const auto& tested) {
+                           std::string name = tested.param;
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name;
                          });
