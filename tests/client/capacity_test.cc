@@ -41,10 +41,15 @@ TEST(Capacity, TheLongestContextAndTheLargestBatchAreExactlyThat) {
       const auto fits = [memory](std::int64_t context, std::int64_t requests) {
         return PlanCapacity(Small(static_cast<std::int32_t>(context)), requests, 40, memory).fits;
       };
-      if (found.longest_context > 0) EXPECT_TRUE(fits(found.longest_context, batch)) << memory;
-      if (found.longest_context < 40)
+      if (found.longest_context > 0) {
+        EXPECT_TRUE(fits(found.longest_context, batch)) << memory;
+      }
+      if (found.longest_context < 40) {
         EXPECT_FALSE(fits(found.longest_context + 1, batch)) << memory;
-      if (found.largest_batch > 0) EXPECT_TRUE(fits(9, found.largest_batch)) << memory;
+      }
+      if (found.largest_batch > 0) {
+        EXPECT_TRUE(fits(9, found.largest_batch)) << memory;
+      }
       EXPECT_FALSE(fits(9, found.largest_batch + 1)) << memory;
     }
   }

@@ -346,11 +346,15 @@ TEST_P(Bitwise, SeveralChoicesAreTheSameHoweverTheyAreServedAndTheFirstIsAnOnlyO
     const bool is_greedy = ask.temperature == 0.0f;
     for (const std::uint32_t c : {1u, 2u}) {
       const auto& other = oracle.replies.at({ask.seed, c}).tokens;
-      if (is_greedy || first.size() > 4) EXPECT_EQ(other == first, is_greedy) << ask.id;
+      if (is_greedy || first.size() > 4) {
+        EXPECT_EQ(other == first, is_greedy) << ask.id;
+      }
     }
   }
   for (const auto& [place, digest] : oracle.bits) {
-    if (place.first.second == 0) EXPECT_EQ(digest, oracle_.bits.at(place));
+    if (place.first.second == 0) {
+      EXPECT_EQ(digest, oracle_.bits.at(place));
+    }
   }
   const WorldConfig roomy, tight{.pool_blocks = 44}, small_steps{.budget_tokens = 12};
   for (const WorldConfig& config : {roomy, tight, small_steps}) {
@@ -365,7 +369,9 @@ TEST_P(Bitwise, SeveralChoicesAreTheSameHoweverTheyAreServedAndTheFirstIsAnOnlyO
       }
       world.RunUntilIdle();
       ExpectAsAlone(oracle, world, bits, round);
-      if (i > 0) EXPECT_GT(world.scheduler().stats().cached_tokens, cached_before);
+      if (i > 0) {
+        EXPECT_GT(world.scheduler().stats().cached_tokens, cached_before);
+      }
     }
     const scheduler::SchedulerStats stats = world.scheduler().stats();
     EXPECT_EQ(stats.num_preemptions > 0, config.pool_blocks == tight.pool_blocks);
