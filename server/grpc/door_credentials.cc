@@ -24,22 +24,22 @@ constexpr const char* kClosingText = "the server is stopping; send it again else
 
 class ClosingProcessor final : public ::grpc::AuthMetadataProcessor {
  public:
-  explicit ClosingProcessor(const std::atomic<bool>& closing) : closing_(closing) {}
+  explicit ClosingProcessor(Doorway& doorway) : doorway_(doorway) {}
   bool IsBlocking() const override { return false; }
   ::grpc::Status Process(const InputMetadata&, ::grpc::AuthContext*, OutputMetadata*,
                          OutputMetadata*) override {
-    if (!closing_.load()) return ::grpc::Status::OK;
+    if (doorway_.LetIn()) return ::grpc::Status::OK;
     return {::grpc::StatusCode::UNAVAILABLE, kClosingText};
   }
 
  private:
-  const std::atomic<bool>& closing_;
+  Doorway& doorway_;
 };
 
 // Plain text on a port.
 class PlainCredentials final : public ::grpc::ServerCredentials {
  public:
-  explicit PlainCredentials(const std::atomic<bool>& closing) : closing_(closing) {}
+  explicit PlainCredentials(Doorway& doorway) : doorway_(doorway) {}
   void SetAuthMetadataProcessor(
       const std::shared_ptr<::grpc::AuthMetadataProcessor>& /*processor*/) override {
     PAGODA_CHECK_MSG(false, "plain text has its own");
@@ -49,23 +49,22 @@ class PlainCredentials final : public ::grpc::ServerCredentials {
   static void Process(void* state, grpc_auth_context* /*context*/,
                       const grpc_metadata* /*metadata*/, std::size_t /*num_metadata*/,
                       grpc_process_auth_metadata_done_cb done, void* call) {
-    const bool closing = static_cast<const std::atomic<bool>*>(state)->load();
-    done(call, nullptr, 0, nullptr, 0, closing ? GRPC_STATUS_UNAVAILABLE : GRPC_STATUS_OK,
-         closing ? kClosingText : nullptr);
+    const bool is_in = static_cast<Doorway*>(state)->LetIn();
+    done(call, nullptr, 0, nullptr, 0, is_in ? GRPC_STATUS_OK : GRPC_STATUS_UNAVAILABLE,
+         is_in ? nullptr : kClosingText);
   }
 
   int AddPortToServer(const std::string& address, grpc_server* server) override {
     grpc_server_credentials* credentials = grpc_insecure_server_credentials_create();
-    // The library's state is a plain pointer; Process only reads it.
-    void* state = const_cast<std::atomic<bool>*>(&closing_);
-    grpc_server_credentials_set_auth_metadata_processor(credentials, {&Process, nullptr, state});
+    grpc_server_credentials_set_auth_metadata_processor(credentials,
+                                                        {&Process, nullptr, &doorway_});
     const int port = grpc_server_add_http2_port(server, address.c_str(), credentials);
     grpc_server_credentials_release(credentials);
     return port;
   }
   bool IsInsecure() const override { return true; }
 
-  const std::atomic<bool>& closing_;
+  Doorway& doorway_;
 };
 
 absl::StatusOr<std::string> ReadPem(const std::string& flag, const std::string& path,
@@ -91,8 +90,8 @@ absl::StatusOr<std::string> ReadPem(const std::string& flag, const std::string& 
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<::grpc::ServerCredentials>> MakeDoorCredentials(
-    const TlsFiles& files, const std::atomic<bool>& closing) {
-  if (!files.any()) return std::make_shared<PlainCredentials>(closing);
+    const TlsFiles& files, Doorway& doorway) {
+  if (!files.any()) return std::make_shared<PlainCredentials>(doorway);
   if (files.cert.empty() || files.key.empty()) {
     return absl::InvalidArgumentError("--tls-cert and --tls-key go together; give both");
   }
@@ -106,7 +105,7 @@ absl::StatusOr<std::shared_ptr<::grpc::ServerCredentials>> MakeDoorCredentials(
     tls.client_certificate_request = GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY;
   }
   auto credentials = ::grpc::SslServerCredentials(tls);
-  credentials->SetAuthMetadataProcessor(std::make_shared<ClosingProcessor>(closing));
+  credentials->SetAuthMetadataProcessor(std::make_shared<ClosingProcessor>(doorway));
   return credentials;
 }
 

@@ -2,11 +2,11 @@
 
 #include <grpcpp/security/server_credentials.h>
 
-#include <atomic>
 #include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "server/grpc/doorway.h"
 
 namespace pagoda::server {
 
@@ -18,11 +18,11 @@ struct TlsFiles {
 };
 
 // What a listener checks before a call reaches a service: TLS, and whether the door is closing.
-// From the moment `closing` is true every new call is refused with UNAVAILABLE, here and not by
-// gRPC's own shutdown, which answers CANCELLED to a call that it meets: this runs before that.
-// `closing` must outlive the server. Errors: InvalidArgument for a file that cannot be read or is
-// no PEM of its kind; whether the files fit one another shows when the server starts.
+// Once `doorway` is closed every new call is refused with UNAVAILABLE, here and not by gRPC's own
+// shutdown, which answers CANCELLED to a call that it meets: this runs before that. `doorway` must
+// outlive the server. Errors: InvalidArgument for a file that cannot be read or is no PEM of its
+// kind; whether the files fit one another shows when the server starts.
 absl::StatusOr<std::shared_ptr<::grpc::ServerCredentials>> MakeDoorCredentials(
-    const TlsFiles& files, const std::atomic<bool>& closing);
+    const TlsFiles& files, Doorway& doorway);
 
 }  // namespace pagoda::server

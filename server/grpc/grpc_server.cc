@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
@@ -14,6 +15,8 @@
 namespace pagoda::server {
 namespace {
 
+// For calls that were let in to meet their service: microseconds, unless threads wait for a core.
+constexpr std::chrono::milliseconds kArrivalsGrace{1000};
 // For connections to close once no reply is under way. Not longer, because an idle client may take
 // seconds to notice.
 constexpr std::chrono::milliseconds kConnectionsGrace{250};
@@ -33,8 +36,8 @@ void SetLimits(const GrpcServerOptions& options, ::grpc::ServerBuilder& builder)
 }
 
 // Whether a server with these files starts where nothing else can be in the way.
-bool CanStart(const TlsFiles& files, const std::atomic<bool>& closing) {
-  const auto credentials = MakeDoorCredentials(files, closing);
+bool CanStart(const TlsFiles& files, Doorway& doorway) {
+  const auto credentials = MakeDoorCredentials(files, doorway);
   if (!credentials.ok()) return false;
   ::grpc::ServerBuilder builder;
   int port = 0;
@@ -46,16 +49,16 @@ bool CanStart(const TlsFiles& files, const std::atomic<bool>& closing) {
 }
 
 // gRPC says only that it could not start; what stands in the way is found by trying without.
-absl::Status WhyNotStarted(const GrpcServerOptions& options, const std::atomic<bool>& closing) {
+absl::Status WhyNotStarted(const GrpcServerOptions& options, Doorway& doorway) {
   const TlsFiles& tls = options.tls;
   const TlsFiles without_ca = {.cert = tls.cert, .key = tls.key, .client_ca = ""};
-  if (tls.any() && !CanStart(without_ca, closing)) {
+  if (tls.any() && !CanStart(without_ca, doorway)) {
     return absl::InvalidArgumentError(
         absl::StrCat("--tls-cert ", tls.cert, " and --tls-key ", tls.key,
                      ": not a certificate chain and its private key; give two PEM files that "
                      "belong together"));
   }
-  if (!tls.client_ca.empty() && !CanStart(tls, closing)) {
+  if (!tls.client_ca.empty() && !CanStart(tls, doorway)) {
     return absl::InvalidArgumentError(absl::StrCat("--tls-client-ca ", tls.client_ca,
                                                    ": holds no certificate that can be read; give "
                                                    "a PEM file of CA certificates"));
@@ -80,15 +83,18 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcServerOp
   }();
   PAGODA_CHECK(reflection);
   std::unique_ptr<GrpcServer> made(new GrpcServer(desk, clock));
-  PAGODA_ASSIGN_OR_RETURN(auto credentials, MakeDoorCredentials(options.tls, made->closing_));
+  PAGODA_ASSIGN_OR_RETURN(auto credentials, MakeDoorCredentials(options.tls, made->doorway_));
   ::grpc::ServerBuilder builder;
   SetLimits(options, builder);
   builder.AddListeningPort(options.listen, std::move(credentials), &made->port_);
   builder.RegisterService(&made->inference_);
   builder.RegisterService(&made->health_);
+  std::vector<std::unique_ptr<::grpc::experimental::ServerInterceptorFactoryInterface>> watches;
+  watches.push_back(MakeArrivalWatch(made->doorway_));
+  builder.experimental().SetInterceptorCreators(std::move(watches));
   made->server_ = builder.BuildAndStart();
   if (made->server_ == nullptr || made->port_ == 0) {
-    return WhyNotStarted(options, made->closing_);
+    return WhyNotStarted(options, made->doorway_);
   }
   desk.lifecycle().SetListener(&made->health_);
   return made;
@@ -100,7 +106,8 @@ GrpcServer::~GrpcServer() {
 
 void GrpcServer::Shutdown(std::int64_t grace_ms) {
   if (server_ == nullptr) return;
-  closing_.store(true);
+  doorway_.Close();
+  doorway_.WaitUntilEmpty(std::chrono::steady_clock::now() + kArrivalsGrace);
   health_.FinishWatches();
   inference_.WaitUntilNoStream(std::chrono::steady_clock::now() +
                                std::chrono::milliseconds(grace_ms));

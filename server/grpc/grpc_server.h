@@ -2,7 +2,6 @@
 
 #include <grpcpp/server.h>
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -12,6 +11,7 @@
 #include "base/runtime/clock.h"
 #include "server/core/front_desk.h"
 #include "server/grpc/door_credentials.h"
+#include "server/grpc/doorway.h"
 #include "server/grpc/health_service.h"
 #include "server/grpc/inference_service.h"
 
@@ -49,7 +49,7 @@ class GrpcServer {
   GrpcServer(FrontDesk& desk, const base::ClockSource& clock);
 
   FrontDesk& desk_;
-  std::atomic<bool> closing_ = false;
+  Doorway doorway_;
   InferenceService inference_;
   HealthService health_;
   std::unique_ptr<::grpc::Server> server_;

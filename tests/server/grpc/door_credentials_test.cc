@@ -17,9 +17,9 @@ std::string FileWith(const std::string& name, const std::string& text) {
 
 // With certificates that are real: tests/process/tls_test.cc.
 TEST(DoorCredentials, AFileIsRefusedByItsFlagBeforeAnythingStarts) {
-  const std::atomic<bool> closing = false;
-  const auto why = [&closing](const TlsFiles& files) {
-    return std::string(MakeDoorCredentials(files, closing).status().message());
+  Doorway doorway;
+  const auto why = [&doorway](const TlsFiles& files) {
+    return std::string(MakeDoorCredentials(files, doorway).status().message());
   };
   const std::string cert = FileWith("cert.pem", "-----BEGIN CERTIFICATE-----");
   const std::string key = FileWith("key.pem", "-----BEGIN PRIVATE KEY-----");
