@@ -9,8 +9,8 @@
 #include <set>
 
 #include "scheduler/prefix_cache.h"
+#include "tests/scheduler/dice.h"
 #include "tests/scheduler/requests.h"
-#include "tests/scheduler/simulation.h"
 
 namespace pagoda::scheduler {
 namespace {

@@ -1,4 +1,4 @@
-#include "tests/scheduler/simulation.h"
+#include "tests/simulation/simulation.h"
 
 #include <algorithm>
 
@@ -11,15 +11,7 @@ constexpr base::TokenId kVocabulary = 97;
 constexpr base::TokenId kStopEvery = 12;
 constexpr int kStuckAfter = 600;  // ticks without a token or an end
 
-std::uint64_t Scramble(std::uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
-  return x ^ (x >> 31);
-}
-
 }  // namespace
-
-std::uint64_t Dice::Next() { return Scramble(Scramble(seed_) + ++count_ * 0x9E3779B97F4A7C15u); }
 
 void SimulationTally::Add(const SimulationTally& other) {
   static_assert(sizeof(SimulationTally) % sizeof(std::int64_t) == 0);

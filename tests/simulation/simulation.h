@@ -7,24 +7,11 @@
 #include <vector>
 
 #include "tests/fakes/digest_executor.h"
+#include "tests/scheduler/dice.h"
 #include "tests/scheduler/requests.h"
 #include "tests/scheduler/solo_oracle.h"
 
 namespace pagoda::scheduler::testing {
-
-// Chance for tests: a seed gives the same run on every machine.
-class Dice {
- public:
-  explicit Dice(std::uint64_t seed) : seed_(seed) {}
-  std::uint64_t Next();
-  // 0 ... sides - 1
-  int Roll(int sides) { return static_cast<int>(Next() % static_cast<std::uint64_t>(sides)); }
-  bool OneIn(int times) { return Roll(times) == 0; }
-
- private:
-  std::uint64_t seed_;
-  std::uint64_t count_ = 0;
-};
 
 // How often each thing happened, over one run or many: a simulation that never preempts proves
 // nothing about preemption.

@@ -1,4 +1,4 @@
-#include "tests/scheduler/simulation.h"
+#include "tests/simulation/simulation.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 
 #include "base/check.h"
 
-// scheduler_simulation_test [--seed=N] [--runs=N]    N runs from seed N on; one run replays one
+// simulation_test [--seed=N] [--runs=N]    N runs from seed N on; one run replays one
 // seed.
 namespace pagoda::scheduler::testing {
 namespace {
