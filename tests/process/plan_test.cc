@@ -14,6 +14,7 @@
 #include "tests/client/command_session.h"
 #include "tests/fixtures/chain_model.h"
 #include "tests/fixtures/tiny_model.h"
+#include "tests/process/family_folder.h"
 #include "tests/process/server_process.h"
 
 namespace pagoda::process {
@@ -90,6 +91,14 @@ TEST(PlanAgainstServer, AgreesOnTheChainModel) {
   script.pieces = {"one", "two"};
   ASSERT_TRUE(fixtures::WriteChainGguf(path, std::vector{script}).ok());
   ExpectServerAgrees(path, {.context = 4096, .batch = 16, .block_size = 16, .kv_type = "bf16"});
+}
+
+TEST(PlanAgainstServer, AgreesOnFoldersOfEveryFamilyOneInShards) {
+  for (const char* const family : {"llama", "mistral", "qwen2"}) {
+    const FamilyFolder folder(family);
+    ExpectServerAgrees(folder.path(),
+                       {.context = 320, .batch = 5, .block_size = 16, .kv_type = "auto"});
+  }
 }
 
 }  // namespace
