@@ -26,7 +26,7 @@ def search(folder, compiler, fault):
     folder.mkdir(parents=True)
     define = [f"-D{fault}"] if fault else []
     subprocess.run(["spin", *define, "-a", str(MODEL)], cwd=folder, check=True, capture_output=True)
-    subprocess.run([compiler, "-O2", "-DSAFETY", "-DBFS", "-DCOLLAPSE", f"-DMEMLIM={MEMORY_MIB}", "-o", "search", "pan.c"],
+    subprocess.run([compiler, "-O1", "-DSAFETY", "-DBFS", "-DCOLLAPSE", f"-DMEMLIM={MEMORY_MIB}", "-o", "search", "pan.c"],
                    cwd=folder, check=True, capture_output=True)
     done = subprocess.run(["./search", f"-w{HASH_BITS}"], cwd=folder, capture_output=True, text=True,
                           check=False)
