@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <optional>
-#include <thread>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "base/runtime/machine_cores.h"
 #include "base/status_macros.h"
 #include "kernels/cpu/cpu_ops.h"
 #include "kernels/ops.h"
@@ -28,9 +28,8 @@ absl::StatusOr<std::unique_ptr<kernels::Ops>> MakeOps(const ModelOptions& option
     return absl::InvalidArgumentError(
         absl::StrCat("ops '", options.ops, "'; expected auto, cpu or reference"));
   }
-  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   return kernels::cpu::MakeCpuOps(
-      {.num_threads = options.num_threads > 0 ? options.num_threads : cores,
+      {.num_threads = options.num_threads > 0 ? options.num_threads : base::AvailableCores(),
        .pin_threads = false,
        .instruction_class = std::nullopt});
 }

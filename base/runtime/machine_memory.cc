@@ -1,34 +1,16 @@
 #include "base/runtime/machine_memory.h"
 
 #include <algorithm>
-#include <charconv>
-#include <fstream>
 #include <limits>
 #include <optional>
-#include <sstream>
 
-#include "absl/strings/str_cat.h"
+#include "base/runtime/control_group.h"
 
 namespace pagoda::base {
 namespace {
 
-std::optional<std::string> ReadText(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) return std::nullopt;
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-std::optional<std::int64_t> LeadingNumber(const std::string& text) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end == text.data()) return std::nullopt;
-  return value;
-}
-
 std::optional<std::int64_t> MeminfoAvailable(const std::string& root) {
-  const std::optional<std::string> text = ReadText(root + "/proc/meminfo");
+  const std::optional<std::string> text = ReadSmallFile(root + "/proc/meminfo");
   if (!text) return std::nullopt;
   constexpr std::string_view kKey = "MemAvailable:";
   const std::size_t at = text->find(kKey);
@@ -39,25 +21,19 @@ std::optional<std::int64_t> MeminfoAvailable(const std::string& root) {
   return kib ? std::optional(*kib * 1024) : std::nullopt;
 }
 
-// The tightest limit on the way from this process's control group (version 2) to the root.
+// The tightest limit on the way from this process's control group to the root.
 std::optional<std::int64_t> CgroupRoom(const std::string& root) {
-  const std::optional<std::string> membership = ReadText(root + "/proc/self/cgroup");
-  if (!membership || !membership->starts_with("0::")) return std::nullopt;
-  std::string folder = membership->substr(3, membership->find('\n') - 3);
   std::optional<std::int64_t> room;
-  for (;;) {
-    const std::string base = absl::StrCat(root, "/sys/fs/cgroup", folder == "/" ? "" : folder);
-    const auto most = ReadText(base + "/memory.max");
-    const auto now = ReadText(base + "/memory.current");
+  for (const std::string& folder : ControlGroupFolders(root)) {
+    const auto most = ReadSmallFile(folder + "/memory.max");
+    const auto now = ReadSmallFile(folder + "/memory.current");
     const auto limit = most ? LeadingNumber(*most) : std::nullopt;  // "max": none
     const auto used = now ? LeadingNumber(*now) : std::nullopt;
-    if (limit && used) {
-      const std::int64_t here = std::max<std::int64_t>(0, *limit - *used);
-      room = std::min(room.value_or(std::numeric_limits<std::int64_t>::max()), here);
-    }
-    if (folder.empty() || folder == "/") return room;
-    folder.resize(folder.find_last_of('/'));
+    if (!limit || !used) continue;
+    const std::int64_t here = std::max<std::int64_t>(0, *limit - *used);
+    room = std::min(room.value_or(std::numeric_limits<std::int64_t>::max()), here);
   }
+  return room;
 }
 
 }  // namespace

@@ -53,7 +53,8 @@ void AddModelFlags(CLI::App& app, ServerConfig& config) {
 
 void AddCapacityFlags(CLI::App& app, ServerConfig& config) {
   const auto group = "Capacity";
-  app.add_option("--threads", config.threads, "Compute threads; 0: one per core")
+  app.add_option("--threads", config.threads,
+                 "Compute threads; 0: one per core that the CPU quota allows")
       ->group(group)
       ->check(CLI::Range(0, 1024));
   app.add_option("--kv-cache-memory", config.kv_cache_memory,

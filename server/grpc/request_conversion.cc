@@ -91,6 +91,16 @@ ChatPrompt ToChat(google::protobuf::RepeatedPtrField<v1::ChatMessage>& messages,
   return chat;
 }
 
+// How a text is read says nothing about a prompt that is none.
+template <typename Request>
+absl::Status CheckNoTextOptions(const Request& request) {
+  if (request.has_add_bos()) return base::FieldError("add_bos", "belongs to text; leave it out");
+  if (request.has_parse_special_tokens()) {
+    return base::FieldError("parse_special_tokens", "belongs to text; leave it out");
+  }
+  return absl::OkStatus();
+}
+
 template <typename Request>
 TextPrompt ToText(Request& request) {
   TextPrompt text;
@@ -109,6 +119,7 @@ absl::StatusOr<CallInput> ToCallInput(v1::GenerateRequest& request) {
       input.prompt = ToText(request);
       return input;
     case v1::GenerateRequest::kTokenIds: {
+      PAGODA_RETURN_IF_ERROR(CheckNoTextOptions(request));
       const auto& ids = request.token_ids().ids();
       input.prompt = TokenPrompt(ids.begin(), ids.end());
       return input;
@@ -131,6 +142,7 @@ absl::StatusOr<PromptInput> ToPromptInput(v1::TokenizeRequest& request) {
     case v1::TokenizeRequest::kText:
       return PromptInput(ToText(request));
     case v1::TokenizeRequest::kChat: {
+      PAGODA_RETURN_IF_ERROR(CheckNoTextOptions(request));
       v1::ChatMessages& chat = *request.mutable_chat();
       const bool add = !chat.has_add_generation_prompt() || chat.add_generation_prompt();
       return PromptInput(ToChat(*chat.mutable_messages(), add));

@@ -107,6 +107,22 @@ TEST(RequestConversion, AnAbsentPromptIsABadField) {
   EXPECT_EQ(base::FieldOf(ToPromptInput(tokenize).status()), "input");
 }
 
+TEST(RequestConversion, HowATextIsReadIsRefusedBesideAPromptThatIsNone) {
+  v1::GenerateRequest request;
+  request.mutable_token_ids()->add_ids(1);
+  request.set_add_bos(false);
+  EXPECT_EQ(base::FieldOf(ToCallInput(request).status()), "add_bos");
+  request.clear_add_bos();
+  request.set_parse_special_tokens(true);
+  EXPECT_EQ(base::FieldOf(ToCallInput(request).status()), "parse_special_tokens");
+  v1::TokenizeRequest tokenize;
+  tokenize.mutable_chat()->add_messages();
+  tokenize.set_parse_special_tokens(true);
+  EXPECT_EQ(base::FieldOf(ToPromptInput(tokenize).status()), "parse_special_tokens");
+  tokenize.clear_parse_special_tokens();
+  EXPECT_TRUE(ToPromptInput(tokenize).ok());
+}
+
 TEST(RequestConversion, DeadlinesMoveToTheMonotonicClock) {
   using std::chrono::system_clock;
   const system_clock::time_point wall{std::chrono::seconds(1'000'000)};
