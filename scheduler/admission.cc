@@ -197,6 +197,8 @@ void CountAdmission(SchedulerState& state, RequestIndex index, const Sequence& f
   receipt.cached_tokens = first.num_planned;
   receipt.queue_steps = state.num_steps - live.added_at_step;
   state.counters.prompt_tokens += receipt.prompt_tokens;
+  ++state.TenantOf(live).counts.num_admitted;
+  state.TenantOf(live).counts.prompt_tokens += receipt.prompt_tokens;
   state.counters.cached_tokens += receipt.cached_tokens;
   state.QueueOf(live).CountOvertakes(index);
 }

@@ -89,6 +89,30 @@ bool BlockPool::IsOverReserve(base::TenantId tenant) const {
   return account.pinned - account.retiring > account.share.reserve_blocks;
 }
 
+bool BlockPool::TrySetShares(std::span<const TenantShare> shares) {
+  PAGODA_CHECK(shares.size() == accounts_.size());
+  std::int32_t common = num_usable();
+  std::int32_t excess = 0;
+  for (std::size_t t = 0; t < shares.size(); ++t) {
+    const std::int32_t above = std::max(0, accounts_[t].pinned - shares[t].reserve_blocks);
+    if (shares[t].isolated && above > 0) return false;
+    common -= shares[t].reserve_blocks;
+    excess += above;
+  }
+  PAGODA_CHECK(common >= 0);
+  if (excess > common) return false;
+  common_ = common;
+  for (std::size_t t = 0; t < shares.size(); ++t) {
+    Account& account = accounts_[t];
+    account.share = shares[t];
+    while (account.share.isolated && account.used > account.share.reserve_blocks) {
+      ++num_evictions_;
+      DropCached(base::BlockId(account.cached.first));
+    }
+  }
+  return true;
+}
+
 // ---- Lists and states
 
 void BlockPool::InsertAfter(List& list, std::uint32_t place, std::uint32_t item) {

@@ -63,6 +63,9 @@ class BlockPool {
   std::int32_t Capacity(base::TenantId tenant) const;
   // pinned - retiring > reserve: the tenant may lose a running request to another tenant's growth.
   bool IsOverReserve(base::TenantId tenant) const;
+  // New shares, of the same tenants. False, and nothing changes, while more is pinned than they
+  // allow. An isolated tenant's cache shrinks to its new reserve at once.
+  bool TrySetShares(std::span<const TenantShare> shares);
 
   // --- Moves
   // Hands out blocks as Owned to `holder`, named by `job`, the one in the making. All or nothing;
@@ -92,6 +95,10 @@ class BlockPool {
   // --- Accounts, kept as blocks move
   std::int32_t num_exclusive(base::SlotId slot) const { return exclusive_[slot.value()]; }
   std::int32_t num_shared() const { return num_shared_; }
+  std::int32_t num_pinned(base::TenantId tenant) const { return accounts_[tenant.value()].pinned; }
+  std::int32_t num_cached(base::TenantId tenant) const {
+    return accounts_[tenant.value()].cached.size;
+  }
   std::int64_t num_evictions() const { return num_evictions_; }
 
   void CheckInvariants() const;

@@ -47,6 +47,7 @@ void AcceptTokens(SchedulerState& state, RequestIndex index, std::uint32_t choic
     choice.tokens.push_back(token);
   }
   state.counters.generated_tokens += outcome.num_accepted;
+  state.TenantOf(live).counts.generated_tokens += outcome.num_accepted;
   live.receipt.discarded_tokens += static_cast<std::int32_t>(tokens.size() - outcome.num_accepted);
   live.num_failures = 0;
   if (choice.slot.has_value()) {

@@ -244,6 +244,7 @@ void Preempt(SchedulerState& state, RequestIndex index) {
   LiveRequest& live = state.requests[index];
   ++live.receipt.preemptions;
   ++state.counters.num_preemptions;
+  ++state.TenantOf(live).counts.num_preemptions;
   state.QueueOf(live).Insert(index);
 }
 

@@ -197,6 +197,24 @@ void PlanAlone(SchedulerState& state, RequestIndex suspect, StepBudget& budget) 
   GiveAll(state, suspect, budget.tokens, budget);
 }
 
+// What was asked for takes effect once what is pinned and what was let in fits it.
+void TryReconfigure(SchedulerState& state) {
+  if (state.pending_tenants.empty()) return;
+  SchedulerConfig config = state.config;
+  config.tenants = state.pending_tenants;
+  for (const LiveRequest& live : state.requests.all()) {
+    if (live.phase == LiveRequest::Phase::kVacant) continue;
+    const std::int32_t capacity = Scheduler::CapacityBlocks(config, live.request->tenant);
+    if (live.request->WorstCaseBlocks(state.block_size()) > capacity) return;
+  }
+  if (!state.pool.TrySetShares(SharesOf(config))) return;
+  for (std::size_t i = 0; i < state.tenants.size(); ++i) {
+    state.tenants[i].config = config.tenants[i];
+  }
+  state.config = std::move(config);
+  state.pending_tenants.clear();
+}
+
 void BeginDraft(SchedulerState& state) {
   state.draft.Begin(state.jobs.next_job());
   state.history_room_tokens = state.HistoryRoom();
@@ -226,6 +244,7 @@ const StepPlan* MakePlan(SchedulerState& state, base::Instant now) {
   ExpireDeadlines(state, now);
   if (state.jobs.full() || state.jobs.num_in_flight() >= state.config.max_in_flight) return nullptr;
   state.planning_at = now;
+  TryReconfigure(state);
   BeginDraft(state);
   StepBudget budget = FullBudget(state.config);
   const auto suspect = FindSuspect(state);

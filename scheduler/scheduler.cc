@@ -31,62 +31,6 @@ std::int32_t MaxBlocksPerSequence(const SchedulerConfig& config) {
   return base::DivUp(config.max_model_len, config.block_size);
 }
 
-// The largest cost a step that keeps the token budget can have: every sequence one chunk row, and
-// the tokens' own.
-std::int64_t EnoughAttentionChunks(const SchedulerConfig& config) {
-  constexpr std::int32_t kChunkRows = 64;
-  constexpr std::int32_t kChunkContext = 256;
-  return (std::int64_t{config.max_num_seqs} +
-          base::DivUp(config.max_num_batched_tokens, kChunkRows)) *
-         base::DivUp(config.max_model_len, kChunkContext);
-}
-
-absl::Status CheckAtLeast(std::string_view field, std::int64_t value, std::int64_t least,
-                          std::string_view why) {
-  if (value >= least) return absl::OkStatus();
-  return base::FieldError(field, absl::StrCat("is ", value, ", at least ", least, " is needed (",
-                                              std::string(why), ")"));
-}
-
-absl::Status CheckConfig(const SchedulerConfig& c) {
-  if (c.pool_blocks_per_group.size() != 1) {
-    return absl::UnimplementedError(absl::StrCat("a KV pool of ", c.pool_blocks_per_group.size(),
-                                                 " groups; only models with one are supported"));
-  }
-  PAGODA_RETURN_IF_ERROR(CheckAtLeast("block_size", c.block_size, 1, "a block holds tokens"));
-  PAGODA_RETURN_IF_ERROR(CheckAtLeast("max_num_seqs", c.max_num_seqs, 1, "one request runs"));
-  PAGODA_RETURN_IF_ERROR(CheckAtLeast("max_model_len", c.max_model_len, 2, "a prompt and a reply"));
-  PAGODA_RETURN_IF_ERROR(CheckAtLeast("pool_blocks", c.pool_blocks_per_group[0], 2,
-                                      "the null block and one that is used"));
-  PAGODA_RETURN_IF_ERROR(CheckAtLeast("max_num_batched_tokens", c.max_num_batched_tokens,
-                                      std::int64_t{c.block_size} + c.max_num_seqs,
-                                      "a token for every sequence and a block of prefill"));
-  PAGODA_RETURN_IF_ERROR(CheckAtLeast("max_logit_rows_per_step", c.max_logit_rows_per_step,
-                                      c.max_num_seqs, "a row for every sequence"));
-  if (c.max_attention_chunks_per_step != 0) {
-    PAGODA_RETURN_IF_ERROR(CheckAtLeast("max_attention_chunks_per_step",
-                                        c.max_attention_chunks_per_step, EnoughAttentionChunks(c),
-                                        "the largest step that keeps the token budget"));
-  }
-  PAGODA_RETURN_IF_ERROR(CheckAtLeast("max_queued_requests", c.max_queued_requests, 1, "a queue"));
-  PAGODA_RETURN_IF_ERROR(CheckAtLeast("max_in_flight", c.max_in_flight, 1, "a step runs"));
-  PAGODA_RETURN_IF_ERROR(CheckAtLeast("max_namespaces", c.max_namespaces, c.max_num_seqs,
-                                      "one for every running request"));
-  if (c.key_domain.block_size != c.block_size) {
-    return base::FieldError(
-        "key_domain.block_size",
-        absl::StrCat("is ", c.key_domain.block_size, ", block_size is ", c.block_size));
-  }
-  return absl::OkStatus();
-}
-
-SchedulerConfig WithDefaults(SchedulerConfig config) {
-  if (config.max_attention_chunks_per_step == 0) {
-    config.max_attention_chunks_per_step = static_cast<std::int32_t>(EnoughAttentionChunks(config));
-  }
-  return config;
-}
-
 // Every array of a plan at its bound.
 void ReservePlan(const SchedulerState& state, StepPlan& plan) {
   const SchedulerConfig& config = state.config;
@@ -119,7 +63,25 @@ void ReservePlan(const SchedulerState& state, StepPlan& plan) {
   plan.logit_bias.reserve(slots * ModelLimits::kMaxLogitBiases);
 }
 
+std::int64_t QueuedTokens(const SchedulerState& state, const TenantQueue& queue) {
+  std::int64_t tokens = 0;
+  for (std::size_t i = 0; i < queue.size(); ++i) {
+    for (const Choice& choice : state.requests[queue.at(i)].request->choices()) {
+      tokens += choice.is_open() ? choice.num_known() : 0;
+    }
+  }
+  return tokens;
+}
+
 }  // namespace
+
+std::vector<TenantShare> SharesOf(const SchedulerConfig& config) {
+  std::vector<TenantShare> shares;
+  for (const TenantConfig& tenant : config.tenants) {
+    shares.push_back({.reserve_blocks = tenant.reserve_blocks, .isolated = tenant.isolated});
+  }
+  return shares;
+}
 
 std::int32_t SchedulerState::HistoryRoom() const {
   const std::int64_t all = std::int64_t{config.max_num_seqs} * config.max_model_len;
@@ -135,7 +97,7 @@ SchedulerState::SchedulerState(const SchedulerConfig& given)
       pool({.num_blocks = given.pool_blocks_per_group[0],
             .num_slots = given.max_num_seqs,
             .max_unfenced_jobs = given.max_in_flight + kMaxFenceLag,
-            .tenants = {TenantShare{}}},
+            .tenants = SharesOf(config)},
            cache),
       tables(static_cast<std::size_t>(given.max_num_seqs),
              static_cast<std::size_t>(MaxBlocksPerSequence(given))),
@@ -148,7 +110,10 @@ SchedulerState::SchedulerState(const SchedulerConfig& given)
       plans(static_cast<std::size_t>(given.max_in_flight) + 1),
       hits(tables.max_blocks()),
       taken(tables.max_blocks()) {
-  queues.emplace_back(requests, MaxLive(given));
+  for (const TenantConfig& tenant : config.tenants) {
+    queues.emplace_back(requests, MaxLive(given));
+    tenants.push_back({.config = tenant});
+  }
   running.reserve(slots.size());
   snapshot.reserve(slots.size());
   fork_copies.reserve(slots.size());
@@ -166,9 +131,32 @@ Scheduler::~Scheduler() = default;
 
 std::int32_t Scheduler::max_num_seqs() const { return state_->config.max_num_seqs; }
 
-std::int32_t Scheduler::CapacityBlocks(const SchedulerConfig& config) {
-  return config.pool_blocks_per_group[0] - 1;
+std::int32_t Scheduler::CapacityBlocks(const SchedulerConfig& config, base::TenantId tenant) {
+  std::int32_t common = config.pool_blocks_per_group[0] - 1;
+  if (config.tenants.empty()) return common;
+  for (const TenantConfig& each : config.tenants) common -= each.reserve_blocks;
+  const TenantConfig& own = config.tenants[tenant.value()];
+  return own.reserve_blocks + (own.isolated ? 0 : common);
 }
+
+std::int32_t Scheduler::MaxChoices(const SchedulerConfig& config, base::TenantId) {
+  return config.max_num_seqs;
+}
+
+absl::Status Scheduler::Reconfigure(std::vector<TenantConfig> tenants) {
+  SchedulerState& state = *state_;
+  if (tenants.size() != state.tenants.size()) {
+    return base::FieldError("tenants", absl::StrCat("are ", tenants.size(), ", ",
+                                                    state.tenants.size(), " are configured"));
+  }
+  SchedulerConfig config = state.config;
+  config.tenants = std::move(tenants);
+  PAGODA_RETURN_IF_ERROR(CheckConfig(config));
+  state.pending_tenants = WithDefaults(std::move(config)).tenants;
+  return absl::OkStatus();
+}
+
+bool Scheduler::is_reconfiguring() const { return !state_->pending_tenants.empty(); }
 
 void Scheduler::Add(NewRequest request) {
   SchedulerState& state = *state_;
@@ -239,13 +227,14 @@ void Scheduler::TakeFinished(std::vector<FinishEvent>& out) {
   state_->finished.clear();
 }
 
-std::int32_t Scheduler::FlushPrefixCache() {
+// One tenant's flush drops all: more than was asked, and never less.
+std::int32_t Scheduler::FlushPrefixCache(std::optional<base::TenantId>) {
   const std::int32_t dropped = state_->pool.DropAllEntries();
   state_->cache.AdvanceEpoch();
   return dropped;
 }
 
-std::uint64_t Scheduler::epoch() const { return state_->cache.epoch(); }
+std::uint64_t Scheduler::epoch(base::TenantId) const { return state_->cache.epoch(); }
 
 base::Instant Scheduler::NextDeadline() const {
   base::Instant earliest = base::Instant::Never();
@@ -262,16 +251,26 @@ bool Scheduler::idle() const {
 
 BlockStepTotals Scheduler::block_step_totals() const { return state_->block_steps; }
 
+TenantStats Scheduler::tenant_stats(base::TenantId tenant) const {
+  const SchedulerState& state = *state_;
+  TenantStats stats = state.tenants[tenant.value()].counts;
+  const TenantQueue& queue = state.queues[tenant.value()];
+  stats.num_waiting = static_cast<std::int32_t>(queue.size());
+  stats.queued_tokens = QueuedTokens(state, queue);
+  for (const LiveRequest& live : state.requests.all()) {
+    stats.num_running += live.is_running() && live.request->tenant == tenant;
+  }
+  stats.blocks_pinned = state.pool.num_pinned(tenant);
+  stats.blocks_cached = state.pool.num_cached(tenant);
+  return stats;
+}
+
 SchedulerStats Scheduler::stats() const {
   const SchedulerState& state = *state_;
   SchedulerStats stats = state.counters;
   for (const TenantQueue& queue : state.queues) {
     stats.num_waiting += static_cast<std::int32_t>(queue.size());
-    for (std::size_t i = 0; i < queue.size(); ++i) {
-      for (const Choice& choice : state.requests[queue.at(i)].request->choices()) {
-        stats.queued_tokens += choice.is_open() ? choice.num_known() : 0;
-      }
-    }
+    stats.queued_tokens += QueuedTokens(state, queue);
   }
   stats.num_running = static_cast<std::int32_t>(state.requests.num_live()) - stats.num_waiting;
   stats.blocks_free = state.pool.num_in(BlockState::kFree);

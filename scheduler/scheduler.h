@@ -9,31 +9,14 @@
 #include "absl/status/statusor.h"
 #include "base/ids.h"
 #include "base/instant.h"
-#include "base/kv_geometry.h"
-#include "scheduler/block_keys.h"
 #include "scheduler/events.h"
 #include "scheduler/receipt.h"
 #include "scheduler/request.h"
+#include "scheduler/scheduler_config.h"
 #include "scheduler/step_plan.h"
+#include "scheduler/tenant_config.h"
 
 namespace pagoda::scheduler {
-
-struct SchedulerConfig {
-  std::vector<std::int32_t> pool_blocks_per_group = {0};  // per KV group, the null block included
-  std::int32_t block_size = 16;
-  std::int32_t max_num_seqs = 64;
-  std::int32_t max_num_batched_tokens = 512;
-  std::int32_t max_model_len = 0;
-  std::int32_t max_logit_rows_per_step = 64;
-  std::int32_t max_attention_chunks_per_step =
-      0;  // one: 64 query rows x 256 context tokens; 0: derived from the others
-  std::int32_t max_queued_requests = 1024;
-  std::int64_t max_queued_tokens = 4 << 20;
-  std::int32_t max_in_flight = 1;
-  std::int32_t max_namespaces = 1024;
-  std::uint32_t vocabulary_size = 0;  // 0: no request may restrict its tokens
-  KeyDomain key_domain;
-};
 
 struct SchedulerState;
 
@@ -62,8 +45,20 @@ class Scheduler {
 
   // The most samples one step can have.
   std::int32_t max_num_seqs() const;
-  // Blocks one request can ever hold: ModelLimits::capacity_blocks of this config.
-  static std::int32_t CapacityBlocks(const SchedulerConfig& config);
+  // Blocks one request can ever hold: ModelLimits::capacity_blocks of this config and tenant.
+  // Requires: Create accepts the config.
+  static std::int32_t CapacityBlocks(const SchedulerConfig& config,
+                                     base::TenantId tenant = kDefaultTenant);
+  // Choices one request can ever have: ModelLimits::max_num_seqs of this config and tenant.
+  static std::int32_t MaxChoices(const SchedulerConfig& config,
+                                 base::TenantId tenant = kDefaultTenant);
+
+  // New weights, reserves and limits; the tenants stay as many and in their order. Refuses like
+  // Create. Takes effect at the first step at which what is held and waits fits the new ones; until
+  // then (is_reconfiguring) the gate lets in only what fits both. A later call replaces one that
+  // still waits.
+  absl::Status Reconfigure(std::vector<TenantConfig> tenants);
+  bool is_reconfiguring() const;
 
   // Takes the request into its tenant's queue. Requires: the gate's bounds were kept (an overflow
   // of the queue is our bug), the id is new, the prompt is attached, cache_namespace is set, the
@@ -111,15 +106,16 @@ class Scheduler {
   // max_num_seqs at a time.
   void TakeFinished(std::vector<FinishEvent>& out);
 
-  // Blocks of the old epoch never give a hit again; running requests are unchanged. Returns the
-  // number of blocks dropped.
-  std::int32_t FlushPrefixCache();
-  std::uint64_t epoch() const;
+  // Blocks of the old epoch, of one tenant or of all, never give a hit again; running requests are
+  // unchanged. Returns the number of blocks dropped.
+  std::int32_t FlushPrefixCache(std::optional<base::TenantId> tenant = std::nullopt);
+  std::uint64_t epoch(base::TenantId tenant = kDefaultTenant) const;
 
   // The earliest deadline among live requests; Never() when there is none.
   base::Instant NextDeadline() const;
   bool idle() const;  // nothing waits, runs or is in flight
   SchedulerStats stats() const;
+  TenantStats tenant_stats(base::TenantId tenant) const;
   // Where every block has been at every submitted step; sums to pool x steps (README.md,
   // "Receipts").
   BlockStepTotals block_step_totals() const;

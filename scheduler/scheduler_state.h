@@ -15,9 +15,6 @@
 
 namespace pagoda::scheduler {
 
-// Without configured tenants there is this one, with no reserve and all of common, of the budget
-// and of the slots.
-inline constexpr base::TenantId kDefaultTenant{0};
 // One KV group so far: one pool, one index, one set of tables. Create refuses more.
 inline constexpr base::KvGroupId kOnlyGroup{0};
 
@@ -33,6 +30,14 @@ struct Slot {
   bool must_open = false;          // the sequence's row has not been told yet
 };
 
+// One tenant's part of the state, beside its queue and its account in the pool.
+struct Tenant {
+  TenantConfig config;
+  TenantStats counts = {};  // only the totals; the gauges are read from the parts
+};
+
+std::vector<TenantShare> SharesOf(const SchedulerConfig& config);
+
 // Everything the scheduler knows: fixed arrays with indices, no pointers between parts but the
 // namespaces'. Its parts keep their own invariants; what holds between them is derived by
 // CheckInvariants (scheduler_invariants.cc). The rules live in functions over it, one file each:
@@ -46,9 +51,11 @@ struct SchedulerState {
   BlockTables tables;
   std::vector<BlockOwner> block_owners;  // by block, since its last hand-out
   RequestSlab requests;
-  std::vector<Sequence> sequences;    // by slot; one whose slot is nobody's means nothing
-  std::vector<TenantQueue> queues;    // by tenant
-  std::vector<base::SlotId> running;  // oldest request first, its choices in order
+  std::vector<Sequence> sequences;  // by slot; one whose slot is nobody's means nothing
+  std::vector<TenantQueue> queues;  // by tenant
+  std::vector<Tenant> tenants;
+  std::vector<TenantConfig> pending_tenants;  // asked for by Reconfigure, not in force yet
+  std::vector<base::SlotId> running;          // oldest request first, its choices in order
   std::vector<Slot> slots;
   JobLog jobs;
   StepDraft draft;
@@ -71,6 +78,7 @@ struct SchedulerState {
   std::vector<BlockRef> taken;
   std::vector<base::SlotId> snapshot;
 
+  Tenant& TenantOf(const LiveRequest& live) { return tenants[live.request->tenant.value()]; }
   TenantQueue& QueueOf(const LiveRequest& live) { return queues[live.request->tenant.value()]; }
   bool IsRunning(base::SlotId slot) const { return slots[slot.value()].request != Slot::kNobody; }
   Sequence& SequenceIn(base::SlotId slot) { return sequences[slot.value()]; }

@@ -7,20 +7,21 @@
 
 namespace pagoda::scheduler::testing {
 
-NamespaceKey KeyFor(const std::optional<std::string>& salt) {
+NamespaceKey KeyFor(const std::optional<std::string>& salt, std::uint32_t tenant) {
   const NamespaceMinter minter(NamespaceMinter::Secret{1, 2, 3});
   std::optional<std::string_view> view;
   if (salt.has_value()) view = *salt;
-  return *minter.Mint("default", view);
+  return *minter.Mint(tenant == 0 ? "default" : "tenant" + std::to_string(tenant), view);
 }
 
-ModelLimits LimitsFor(const SchedulerConfig& config, std::uint32_t vocabulary_size) {
+ModelLimits LimitsFor(const SchedulerConfig& config, std::uint32_t vocabulary_size,
+                      std::uint32_t tenant) {
   ModelLimits limits;
   limits.vocabulary_size = vocabulary_size;
   limits.max_model_len = config.max_model_len;
   limits.block_size = config.block_size;
-  limits.capacity_blocks = Scheduler::CapacityBlocks(config);
-  limits.max_num_seqs = config.max_num_seqs;
+  limits.capacity_blocks = Scheduler::CapacityBlocks(config, base::TenantId(tenant));
+  limits.max_num_seqs = Scheduler::MaxChoices(config, base::TenantId(tenant));
   return limits;
 }
 
@@ -45,7 +46,8 @@ absl::StatusOr<NewRequest> MakeRequest(const RequestSketch& sketch, const ModelL
   PAGODA_RETURN_IF_ERROR(request.AttachPrompt(sketch.prompt, limits));
   request.id = base::RequestId(sketch.id);
   request.one_request_namespace = sketch.one_request_namespace;
-  const NamespaceKey key = KeyFor(sketch.salt);
+  request.tenant = base::TenantId(sketch.tenant);
+  const NamespaceKey key = KeyFor(sketch.salt, sketch.tenant);
   request.cache_namespace = key;
   if (sketch.attach_keys && !sketch.one_request_namespace) {
     KeyDomain domain = config.key_domain;

@@ -19,11 +19,13 @@ struct RequestSketch {
   RequestFields fields;
   std::optional<std::string> salt;
   bool one_request_namespace = false;
+  std::uint32_t tenant = 0;
   bool attach_keys = true;  // as a text worker does; otherwise the engine thread keys it
 };
 
-NamespaceKey KeyFor(const std::optional<std::string>& salt);
-ModelLimits LimitsFor(const SchedulerConfig& config, std::uint32_t vocabulary_size);
+NamespaceKey KeyFor(const std::optional<std::string>& salt, std::uint32_t tenant = 0);
+ModelLimits LimitsFor(const SchedulerConfig& config, std::uint32_t vocabulary_size,
+                      std::uint32_t tenant = 0);
 // A config whose other bounds follow from the pool, the block size and the slots.
 SchedulerConfig SmallConfig(std::int32_t pool_blocks, std::int32_t block_size,
                             std::int32_t max_num_seqs);

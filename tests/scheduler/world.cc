@@ -32,7 +32,6 @@ const char* NameOf(FinishReason reason) {
 
 World::World(SchedulerConfig config)
     : config_(std::move(config)),
-      limits_(LimitsFor(config_, kVocabulary)),
       scheduler_(*Scheduler::Create(config_)),
       executor_({.pool_blocks_per_group = config_.pool_blocks_per_group,
                  .block_size = config_.block_size,
@@ -98,8 +97,11 @@ void World::Add(const Words& words) {
   }
   if (options.contains("n")) sketch.fields.n = number("n");
   if (options.contains("salt")) sketch.salt = options["salt"];
+  if (options.contains("tenant")) sketch.tenant = static_cast<std::uint32_t>(number("tenant"));
   sketch.id = names_.size() + 1;
-  auto request = MakeRequest(sketch, limits_, config_, scheduler_->epoch());
+  const ModelLimits limits = LimitsFor(config_, kVocabulary, sketch.tenant);
+  const std::uint64_t epoch = scheduler_->epoch(base::TenantId(sketch.tenant));
+  auto request = MakeRequest(sketch, limits, config_, epoch);
   if (!request.ok()) {
     said_ += words[1] + ": refused\n";
     return;

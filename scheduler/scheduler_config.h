@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "scheduler/block_keys.h"
+#include "scheduler/tenant_config.h"
+
+namespace pagoda::scheduler {
+
+// What a scheduler is made of. Plain data; an engine without configured tenants has one, `default`.
+struct SchedulerConfig {
+  std::vector<std::int32_t> pool_blocks_per_group = {0};  // per KV group, the null block included
+  std::int32_t block_size = 16;
+  std::int32_t max_num_seqs = 64;
+  std::int32_t max_num_batched_tokens = 512;
+  std::int32_t max_model_len = 0;
+  std::int32_t max_logit_rows_per_step = 64;
+  std::int32_t max_attention_chunks_per_step =
+      0;  // one: 64 query rows x 256 context tokens; 0: derived from the others
+  std::int32_t max_queued_requests = 1024;
+  std::int64_t max_queued_tokens = 4 << 20;
+  std::int32_t max_in_flight = 1;
+  std::int32_t max_namespaces = 1024;
+  std::uint32_t vocabulary_size = 0;  // 0: no request may restrict its tokens
+  KeyDomain key_domain;
+  std::vector<TenantConfig> tenants;  // none: the one tenant `default`, R = 0, with everything
+};
+
+// Refuses (InvalidArgument, naming the key and both numbers) a config that could hang.
+absl::Status CheckConfig(const SchedulerConfig& config);
+// The same config with its derived bounds written down: what was 0 for "derived", and `default`.
+// Requires: CheckConfig accepts it.
+SchedulerConfig WithDefaults(SchedulerConfig config);
+
+}  // namespace pagoda::scheduler
