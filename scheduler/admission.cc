@@ -130,8 +130,11 @@ bool IsAffordable(SchedulerState& state, LiveRequest& live, const StepBudget& bu
 void OpenNamespace(SchedulerState& state, LiveRequest& live) {
   if (live.request->one_request_namespace) return;
   const NamespaceKey& key = *live.request->cache_namespace;
-  if (state.cache.NeedsRoom(key)) state.pool.DropEntries(state.cache.CloseableNamespace());
-  live.cache_namespace = &state.cache.Open(key);
+  const base::TenantId tenant = live.request->tenant;
+  if (state.cache.NeedsRoom(tenant, key)) {
+    state.pool.DropNamespace(state.cache.CloseableNamespace(tenant));
+  }
+  live.cache_namespace = &state.cache.Open(tenant, key);
 }
 
 // Hands out the blocks after the hits; the first of them takes the copy. The copy stands in the

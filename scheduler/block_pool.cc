@@ -27,7 +27,8 @@ BlockPool::BlockPool(const Options& options, PrefixCache& index)
     : index_(index),
       blocks_(static_cast<std::size_t>(options.num_blocks)),
       retiring_(static_cast<std::size_t>(options.max_unfenced_jobs) + 1),
-      exclusive_(static_cast<std::size_t>(options.num_slots), 0) {
+      exclusive_(static_cast<std::size_t>(options.num_slots), 0),
+      scrub_places_(blocks_.size(), kNotListed) {
   PAGODA_CHECK(options.num_blocks >= 2);
   common_ = num_usable();
   for (const TenantShare& share : options.tenants) {
@@ -186,7 +187,7 @@ base::BlockId BlockPool::TakeOne(base::TenantId tenant) {
   PAGODA_CHECK(!index_.has_entry(base::BlockId(item)));
   Remove(free_, item);
   block.tenant = tenant;
-  if (std::exchange(block.was_flushed, false)) std::erase(to_scrub_, base::BlockId(item));
+  if (std::exchange(block.must_scrub, false)) UnlistForScrub(base::BlockId(item));
   SetState(block, BlockState::kOwned);
   return base::BlockId(item);
 }
@@ -227,7 +228,7 @@ void BlockPool::ForgetAndFree(std::uint32_t item) {
   Block& block = blocks_[item];
   if (index_.has_entry(base::BlockId(item))) index_.Forget(base::BlockId(item));
   SetState(block, BlockState::kFree);
-  if (block.was_flushed) to_scrub_.push_back(base::BlockId(item));
+  if (block.must_scrub) ListForScrub(base::BlockId(item));
   // The most recently freed goes out first: its bytes are the likeliest to be in a cache of the
   // machine.
   InsertAfter(free_, 0, item);
@@ -319,40 +320,56 @@ void BlockPool::Fence(base::JobId job) {
 
 // ---- Flushes
 
-bool BlockPool::DropEntry(std::uint32_t item) {
-  const base::BlockId id(item);
-  if (!index_.has_entry(id)) return false;
-  Block& block = blocks_[item];
-  block.was_flushed = true;
-  if (block.state == BlockState::kCached) {
-    DropCached(id);
-    return true;
-  }
-  block.after = BlockState::kFree;
-  index_.Forget(id);
-  return true;
-}
-
-std::int32_t BlockPool::DropEntries(std::uint32_t namespace_index) {
+template <typename Pred>
+std::int32_t BlockPool::DropWhere(Pred is_wanted) {
   std::int32_t dropped = 0;
   for (std::uint32_t item = 1; item < blocks_.size(); ++item) {
-    if (index_.namespace_of(base::BlockId(item)) == namespace_index) dropped += DropEntry(item);
+    const base::BlockId id(item);
+    if (!index_.has_entry(id) || !is_wanted(id)) continue;
+    Block& block = At(id);
+    block.must_scrub = true;
+    ++dropped;
+    if (block.state == BlockState::kCached) {
+      DropCached(id);
+      continue;
+    }
+    block.after = BlockState::kFree;
+    index_.Forget(id);
   }
   return dropped;
 }
 
-std::int32_t BlockPool::DropAllEntries() {
-  std::int32_t dropped = 0;
-  for (std::uint32_t item = 1; item < blocks_.size(); ++item) dropped += DropEntry(item);
-  return dropped;
+std::int32_t BlockPool::DropNamespace(std::uint32_t namespace_index) {
+  return DropWhere([&](base::BlockId id) { return index_.namespace_of(id) == namespace_index; });
+}
+
+std::int32_t BlockPool::DropEntriesOf(base::TenantId tenant) {
+  return DropWhere([&](base::BlockId id) { return index_.tenant_of(id) == tenant; });
+}
+
+// The last one takes the place of one that leaves.
+void BlockPool::ListForScrub(base::BlockId block) {
+  PAGODA_CHECK(scrub_places_[block.value()] == kNotListed);
+  scrub_places_[block.value()] = static_cast<std::uint32_t>(to_scrub_.size());
+  to_scrub_.push_back(block);
+}
+
+void BlockPool::UnlistForScrub(base::BlockId block) {
+  const std::uint32_t place = std::exchange(scrub_places_[block.value()], kNotListed);
+  PAGODA_CHECK(place != kNotListed);
+  const base::BlockId last = to_scrub_.back();
+  to_scrub_.pop_back();
+  if (last == block) return;
+  to_scrub_[place] = last;
+  scrub_places_[last.value()] = place;
 }
 
 std::optional<base::BlockId> BlockPool::TakeToScrub() {
   if (to_scrub_.empty()) return std::nullopt;
   const base::BlockId id = to_scrub_.back();
-  to_scrub_.pop_back();
-  PAGODA_CHECK(At(id).state == BlockState::kFree && At(id).was_flushed);
-  At(id).was_flushed = false;
+  UnlistForScrub(id);
+  PAGODA_CHECK(At(id).state == BlockState::kFree && At(id).must_scrub);
+  At(id).must_scrub = false;
   return id;
 }
 

@@ -81,13 +81,14 @@ class BlockPool {
   void Seal(base::BlockId block);
   // Cached -> Free, and its entry goes.
   void DropCached(base::BlockId block);
-  // Entries of a namespace, or all, go: Cached -> Free, Retiring frees at its fence, Sealed stays
-  // held. Returns how many blocks lost their entry. Walks the whole pool: for flushes and for
+  // Entries of a namespace, or of a tenant, go: Cached -> Free, Retiring frees at its fence, Sealed
+  // stays held. Returns how many blocks lost their entry. Walks the whole pool: for flushes and for
   // closing a namespace only.
-  std::int32_t DropEntries(std::uint32_t namespace_index);
-  std::int32_t DropAllEntries();
-  // A free block that held content of a flushed entry and has not been handed out since, or none:
-  // the plan in the making zeroes it, as no hand-out may come for long. Each is given once.
+  std::int32_t DropNamespace(std::uint32_t namespace_index);
+  std::int32_t DropEntriesOf(base::TenantId tenant);
+  // A free block that held content of a flushed or expired entry and has not been handed out since,
+  // or none: the plan in the making zeroes it, as no hand-out may come for long. Each is given
+  // once.
   std::optional<base::BlockId> TakeToScrub();
   // No job up to this one touches memory: what retired for it settles.
   void Fence(base::JobId job);
@@ -114,8 +115,9 @@ class BlockPool {
     std::uint64_t generation = 0;  // moves only at hand-out
     std::uint64_t released_at = 0;
     base::JobId last_job;
-    bool was_flushed = false;  // its entry went with a flush; zeroed as soon as it is free
+    bool must_scrub = false;  // its entry was flushed or expired: zeroed as soon as it is free
   };
+  static constexpr std::uint32_t kNotListed = 0xffffffffu;
   // Block 0 is never on a list, so it stands for "none".
   struct List {
     std::uint32_t first = 0, last = 0;
@@ -148,7 +150,10 @@ class BlockPool {
   base::TenantId ChooseEvictionTenant(base::TenantId tenant) const;
   void Settle(std::uint32_t item);
   void ForgetAndFree(std::uint32_t item);
-  bool DropEntry(std::uint32_t item);
+  template <typename Pred>
+  std::int32_t DropWhere(Pred is_wanted);
+  void ListForScrub(base::BlockId block);
+  void UnlistForScrub(base::BlockId block);
   void CheckLists() const;
 
   PrefixCache& index_;
@@ -163,7 +168,8 @@ class BlockPool {
   std::int32_t watermark_ = 0;
   std::int64_t num_evictions_ = 0;
   std::uint64_t releases_ = 0;
-  std::vector<base::BlockId> to_scrub_;
+  std::vector<base::BlockId> to_scrub_;      // free blocks
+  std::vector<std::uint32_t> scrub_places_;  // by block: where it stands in to_scrub_
   base::JobId fenced_;
 };
 

@@ -215,7 +215,8 @@ bool ReadsCache(const SchedulerState& state, const LiveRequest& live) {
 }
 
 bool UsesCache(const SchedulerState& state, const LiveRequest& live) {
-  return !live.request->one_request_namespace && live.key_epoch == state.cache.epoch();
+  const NewRequest& request = *live.request;
+  return !request.one_request_namespace && live.key_epoch == state.cache.epoch(request.tenant);
 }
 
 void ExtendKeys(SchedulerState& state, const Sequence& sequence) {

@@ -14,10 +14,12 @@ namespace pagoda::scheduler {
 std::optional<base::BlockId> NamespaceIndex::Find(const BlockKey& key, const BlockKey& parent,
                                                   std::span<const base::TokenId> tokens) const {
   const PrefixCache& cache = *cache_;
-  for (std::uint32_t item = cache.by_key_.First(PrefixCache::HashOf(key.bytes));
+  const std::span<const std::uint8_t> wanted = cache.KeyBytes(key);
+  for (std::uint32_t item = cache.by_key_.First(PrefixCache::HashOf(wanted));
        item != HashChains::kEnd; item = cache.by_key_.Next(item)) {
     const PrefixCache::Entry& entry = cache.entries_[item];
-    if (entry.key != key || entry.namespace_index != index_) continue;
+    if (entry.namespace_index != index_) continue;
+    if (!std::ranges::equal(cache.KeyBytes(entry.key), wanted)) continue;
     const std::span<const base::TokenId> found = cache.tokens_of(base::BlockId(item));
     if (entry.parent == parent && std::ranges::equal(found, tokens)) return base::BlockId(item);
   }
@@ -56,13 +58,15 @@ std::optional<base::BlockId> NamespaceIndex::ChildFrom(std::uint32_t item,
 }
 
 PrefixCache::PrefixCache(const Options& options)
-    : domain_(options.key_domain),
+    : block_size_(static_cast<std::size_t>(options.key_domain.block_size)),
+      num_key_bytes_(options.num_key_bytes),
+      max_namespaces_(options.max_namespaces),
+      tenants_(static_cast<std::size_t>(options.num_tenants), Tenant{.domain = options.key_domain}),
       entries_(static_cast<std::size_t>(options.num_blocks)),
-      tokens_(static_cast<std::size_t>(options.num_blocks) *
-              static_cast<std::size_t>(options.key_domain.block_size)),
+      tokens_(static_cast<std::size_t>(options.num_blocks) * block_size_),
       by_key_(entries_.size()),
       by_parent_(entries_.size()),
-      namespaces_(static_cast<std::size_t>(options.max_namespaces)),
+      namespaces_(static_cast<std::size_t>(options.max_namespaces) * tenants_.size()),
       namespaces_by_key_(namespaces_.size()) {
   free_namespaces_.reserve(namespaces_.size());
   for (std::size_t i = namespaces_.size(); i-- > 0;) {
@@ -71,8 +75,8 @@ PrefixCache::PrefixCache(const Options& options)
 }
 
 std::uint64_t PrefixCache::HashOf(std::span<const std::uint8_t> bytes) {
-  std::uint64_t hash;
-  std::memcpy(&hash, bytes.data(), sizeof(hash));
+  std::uint64_t hash = 0;
+  std::memcpy(&hash, bytes.data(), std::min(bytes.size(), sizeof(hash)));
   return hash;
 }
 
@@ -84,14 +88,15 @@ const NamespaceIndex* PrefixCache::FindNamespace(const NamespaceKey& key) const 
   return nullptr;
 }
 
-bool PrefixCache::NeedsRoom(const NamespaceKey& key) const {
-  return free_namespaces_.empty() && FindNamespace(key) == nullptr;
+bool PrefixCache::NeedsRoom(base::TenantId tenant, const NamespaceKey& key) const {
+  return tenants_[tenant.value()].num_namespaces == max_namespaces_ &&
+         FindNamespace(key) == nullptr;
 }
 
-std::uint32_t PrefixCache::CloseableNamespace() const {
+std::uint32_t PrefixCache::CloseableNamespace(base::TenantId tenant) const {
   std::uint32_t oldest = kNone;
   for (const auto& index : namespaces_) {
-    if (!index.has_value() || index->num_references_ > 0) continue;
+    if (!index.has_value() || index->tenant_ != tenant || index->num_references_ > 0) continue;
     if (oldest == kNone || index->last_opened_ < namespaces_[oldest]->last_opened_) {
       oldest = index->index_;
     }
@@ -100,18 +105,21 @@ std::uint32_t PrefixCache::CloseableNamespace() const {
   return oldest;
 }
 
-NamespaceIndex& PrefixCache::Open(const NamespaceKey& key) {
+NamespaceIndex& PrefixCache::Open(base::TenantId tenant, const NamespaceKey& key) {
+  PAGODA_CHECK(!NeedsRoom(tenant, key));
   const NamespaceIndex* found = FindNamespace(key);
   std::uint32_t place = found == nullptr ? kNone : found->index_;
   if (found == nullptr) {
     PAGODA_CHECK(!free_namespaces_.empty());
     place = free_namespaces_.back();
     free_namespaces_.pop_back();
-    namespaces_[place].emplace(NamespaceIndex(*this, place, key, BlockKeyer(key, domain_)));
+    namespaces_[place].emplace(NamespaceIndex(*this, place, tenant, key, KeyerFor(tenant, key)));
     namespaces_by_key_.PushFront(HashOf(key.bytes()), place);
+    ++tenants_[tenant.value()].num_namespaces;
     ++num_namespaces_;
   }
   NamespaceIndex& index = *namespaces_[place];
+  PAGODA_CHECK_MSG(index.tenant_ == tenant, "two tenants have one namespace");
   ++index.num_references_;
   index.last_opened_ = ++openings_;
   return index;
@@ -125,30 +133,28 @@ void PrefixCache::Close(NamespaceIndex& index) {
 
 void PrefixCache::Insert(NamespaceIndex& index, base::BlockId block, const BlockKey& key,
                          const BlockKey& parent, std::span<const base::TokenId> tokens) {
-  const auto block_size = static_cast<std::size_t>(domain_.block_size);
   PAGODA_CHECK(!has_entry(block));
   PAGODA_CHECK(!tokens.empty());
-  PAGODA_CHECK(tokens.size() <= block_size);
+  PAGODA_CHECK(tokens.size() <= block_size_);
   Entry& entry = entries_[block.value()];
   entry = {key, parent, index.index_, static_cast<std::int32_t>(tokens.size())};
   std::ranges::copy(tokens,
-                    tokens_.begin() + static_cast<std::ptrdiff_t>(block.value() * block_size));
-  by_key_.PushFront(HashOf(key.bytes), block.value());
+                    tokens_.begin() + static_cast<std::ptrdiff_t>(block.value() * block_size_));
+  by_key_.PushFront(HashOf(KeyBytes(key)), block.value());
   by_parent_.PushFront(HashOf(parent.bytes), block.value());
   ++index.num_entries_;
   ++num_entries_;
 }
 
 std::span<const base::TokenId> PrefixCache::tokens_of(base::BlockId block) const {
-  const auto block_size = static_cast<std::size_t>(domain_.block_size);
-  return std::span(tokens_).subspan(block.value() * block_size,
+  return std::span(tokens_).subspan(block.value() * block_size_,
                                     static_cast<std::size_t>(entries_[block.value()].num_tokens));
 }
 
 void PrefixCache::Forget(base::BlockId block) {
   PAGODA_CHECK(has_entry(block));
   Entry& entry = entries_[block.value()];
-  by_key_.Remove(HashOf(entry.key.bytes), block.value());
+  by_key_.Remove(HashOf(KeyBytes(entry.key)), block.value());
   by_parent_.Remove(HashOf(entry.parent.bytes), block.value());
   const std::uint32_t place = entry.namespace_index;
   entry = Entry{};
@@ -161,16 +167,18 @@ void PrefixCache::FreeNamespaceIfUnused(std::uint32_t place) {
   const NamespaceIndex& index = *namespaces_[place];
   if (index.num_references_ > 0 || index.num_entries_ > 0) return;
   namespaces_by_key_.Remove(HashOf(index.key_.bytes()), place);
+  --tenants_[index.tenant_.value()].num_namespaces;
   namespaces_[place].reset();
   free_namespaces_.push_back(place);
   --num_namespaces_;
 }
 
-void PrefixCache::AdvanceEpoch() {
-  PAGODA_CHECK(num_entries_ == 0);
-  ++domain_.epoch;
+void PrefixCache::AdvanceEpoch(base::TenantId tenant) {
+  ++tenants_[tenant.value()].domain.epoch;
   for (auto& index : namespaces_) {
-    if (index.has_value()) index->keyer_ = BlockKeyer(index->key_, domain_);
+    if (!index.has_value() || index->tenant_ != tenant) continue;
+    PAGODA_CHECK(index->num_entries_ == 0);
+    index->keyer_ = KeyerFor(tenant, index->key_);
   }
 }
 
@@ -189,10 +197,17 @@ void PrefixCache::CheckInvariants() const {
     PAGODA_CHECK(found == id);
   }
   PAGODA_CHECK(entries == num_entries_);
+  std::vector<std::int32_t> of_tenant(tenants_.size(), 0);
   for (std::size_t i = 0; i < namespaces_.size(); ++i) {
     if (!namespaces_[i].has_value()) continue;
-    PAGODA_CHECK(namespaces_[i]->num_entries_ == counted[i]);
-    PAGODA_CHECK(namespaces_[i]->num_references_ + namespaces_[i]->num_entries_ > 0);
+    const NamespaceIndex& index = *namespaces_[i];
+    PAGODA_CHECK(index.num_entries_ == counted[i]);
+    PAGODA_CHECK(index.num_references_ + index.num_entries_ > 0);
+    PAGODA_CHECK(index.keyer_.epoch() == epoch(index.tenant_));
+    PAGODA_CHECK(++of_tenant[index.tenant_.value()] <= max_namespaces_);
+  }
+  for (std::size_t t = 0; t < tenants_.size(); ++t) {
+    PAGODA_CHECK(tenants_[t].num_namespaces == of_tenant[t]);
   }
 }
 

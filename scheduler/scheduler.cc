@@ -92,6 +92,7 @@ std::int32_t SchedulerState::HistoryRoom() const {
 SchedulerState::SchedulerState(const SchedulerConfig& given)
     : config(WithDefaults(given)),
       cache({.num_blocks = given.pool_blocks_per_group[0],
+             .num_tenants = static_cast<std::int32_t>(config.tenants.size()),
              .max_namespaces = given.max_namespaces,
              .key_domain = given.key_domain}),
       pool({.num_blocks = given.pool_blocks_per_group[0],
@@ -172,7 +173,8 @@ void Scheduler::Add(NewRequest request) {
   PAGODA_CHECK(request.num_choices() <= state.slots.size());
   const RequestIndex index = state.requests.Add(std::move(request));
   LiveRequest& live = state.requests[index];
-  live.key_epoch = live.request->has_keys() ? live.request->epoch() : state.cache.epoch();
+  live.key_epoch =
+      live.request->has_keys() ? live.request->epoch() : state.cache.epoch(live.request->tenant);
   live.added_at_step = state.num_steps;
   live.receipt.prompt_tokens = live.request->prompt_length();
   state.QueueOf(live).Insert(index);
@@ -227,14 +229,18 @@ void Scheduler::TakeFinished(std::vector<FinishEvent>& out) {
   state_->finished.clear();
 }
 
-// One tenant's flush drops all: more than was asked, and never less.
-std::int32_t Scheduler::FlushPrefixCache(std::optional<base::TenantId>) {
-  const std::int32_t dropped = state_->pool.DropAllEntries();
-  state_->cache.AdvanceEpoch();
+std::int32_t Scheduler::FlushPrefixCache(std::optional<base::TenantId> only) {
+  std::int32_t dropped = 0;
+  for (std::uint32_t t = 0; t < state_->queues.size(); ++t) {
+    const base::TenantId tenant(t);
+    if (only.has_value() && tenant != *only) continue;
+    dropped += state_->pool.DropEntriesOf(tenant);
+    state_->cache.AdvanceEpoch(tenant);
+  }
   return dropped;
 }
 
-std::uint64_t Scheduler::epoch(base::TenantId) const { return state_->cache.epoch(); }
+std::uint64_t Scheduler::epoch(base::TenantId tenant) const { return state_->cache.epoch(tenant); }
 
 base::Instant Scheduler::NextDeadline() const {
   base::Instant earliest = base::Instant::Never();

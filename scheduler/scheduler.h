@@ -106,9 +106,11 @@ class Scheduler {
   // max_num_seqs at a time.
   void TakeFinished(std::vector<FinishEvent>& out);
 
-  // Blocks of the old epoch, of one tenant or of all, never give a hit again; running requests are
-  // unchanged. Returns the number of blocks dropped.
-  std::int32_t FlushPrefixCache(std::optional<base::TenantId> tenant = std::nullopt);
+  // Blocks of the old epoch of one tenant, or of all, never give a hit again, and those that nobody
+  // holds are zeroed by the next plans; running requests are unchanged. Returns the number of
+  // blocks dropped.
+  std::int32_t FlushPrefixCache(std::optional<base::TenantId> only = std::nullopt);
+  // Keys of a tenant's prompts are made under its own epoch.
   std::uint64_t epoch(base::TenantId tenant = kDefaultTenant) const;
 
   // The earliest deadline among live requests; Never() when there is none.

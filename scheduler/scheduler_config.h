@@ -22,7 +22,7 @@ struct SchedulerConfig {
   std::int32_t max_queued_requests = 1024;
   std::int64_t max_queued_tokens = 4 << 20;
   std::int32_t max_in_flight = 1;
-  std::int32_t max_namespaces = 1024;
+  std::int32_t max_namespaces = 1024;  // of each tenant
   std::uint32_t vocabulary_size = 0;  // 0: no request may restrict its tokens
   KeyDomain key_domain;
   std::vector<TenantConfig> tenants;  // none: the one tenant `default`, R = 0, with everything

@@ -32,7 +32,7 @@ struct Bench {
               .max_unfenced_jobs = 8,
               .tenants = {TenantShare{}}},
              cache),
-        index(cache.Open(testing::KeyFor("a"))) {}
+        index(cache.Open(kTenant, testing::KeyFor("a"))) {}
 
   static PrefixCache::Options CacheOptions(std::int32_t num_blocks) {
     PrefixCache::Options options;
@@ -144,7 +144,7 @@ TEST(BlockPool, ADropOfEntriesFreesCachedBlocksAndLeavesHeldOnes) {
   bench.pool.Release(cached, kFirst, JobId(1));
   bench.pool.Fence(JobId(1));
   bench.pool.Release(retiring, kFirst, JobId(2));
-  EXPECT_EQ(bench.pool.DropAllEntries(), 3);
+  EXPECT_EQ(bench.pool.DropEntriesOf(kTenant), 3);
   EXPECT_EQ(bench.pool.state(cached), BlockState::kFree);
   EXPECT_EQ(bench.pool.state(held), BlockState::kSealed);
   bench.pool.Fence(JobId(2));

@@ -11,9 +11,12 @@ using base::BlockId;
 using testing::Ascending;
 using testing::KeyFor;
 
+constexpr base::TenantId kTenant{0}, kOther{1};
+
 PrefixCache::Options Options(std::int32_t max_namespaces = 2) {
   PrefixCache::Options options;
   options.num_blocks = 8;
+  options.num_tenants = 2;
   options.max_namespaces = max_namespaces;
   options.key_domain.block_size = 4;
   return options;
@@ -36,7 +39,7 @@ std::size_t NumHits(const NamespaceIndex& index, std::span<const base::TokenId> 
 
 TEST(PrefixCache, MatchFindsTheLongestIndexedPrefix) {
   PrefixCache cache(Options());
-  NamespaceIndex& index = cache.Open(KeyFor("a"));
+  NamespaceIndex& index = cache.Open(kTenant, KeyFor("a"));
   const auto tokens = Ascending(1, 12);
   InsertAll(cache, index, 1, tokens);
   std::vector<BlockId> hits(8);
@@ -49,7 +52,7 @@ TEST(PrefixCache, MatchFindsTheLongestIndexedPrefix) {
 
 TEST(PrefixCache, D1ACollisionOfTheHashIsAMiss) {
   PrefixCache cache(Options());
-  NamespaceIndex& index = cache.Open(KeyFor("a"));
+  NamespaceIndex& index = cache.Open(kTenant, KeyFor("a"));
   const BlockKey root = index.keyer().root();
   const BlockKey collided{{42}};
   const auto stored = Ascending(1, 4), asked = Ascending(2, 4);
@@ -66,8 +69,8 @@ TEST(PrefixCache, D1ACollisionOfTheHashIsAMiss) {
 
 TEST(PrefixCache, NamespacesNeverSeeEachOther) {
   PrefixCache cache(Options());
-  NamespaceIndex& a = cache.Open(KeyFor("a"));
-  NamespaceIndex& b = cache.Open(KeyFor("b"));
+  NamespaceIndex& a = cache.Open(kTenant, KeyFor("a"));
+  NamespaceIndex& b = cache.Open(kTenant, KeyFor("b"));
   const auto tokens = Ascending(1, 8);
   InsertAll(cache, a, 1, tokens);
   EXPECT_EQ(NumHits(a, tokens), 2u);
@@ -80,7 +83,7 @@ TEST(PrefixCache, NamespacesNeverSeeEachOther) {
 
 TEST(PrefixCache, ChildrenComeNewestFirst) {
   PrefixCache cache(Options());
-  NamespaceIndex& index = cache.Open(KeyFor("a"));
+  NamespaceIndex& index = cache.Open(kTenant, KeyFor("a"));
   const BlockKey root = index.keyer().root();
   for (std::uint32_t block = 1; block <= 3; ++block) {
     const auto tokens = Ascending(10 * block, block);
@@ -96,39 +99,82 @@ TEST(PrefixCache, ChildrenComeNewestFirst) {
 
 TEST(PrefixCache, ANamespaceLivesWhileItIsReferencedOrHasEntries) {
   PrefixCache cache(Options());
-  NamespaceIndex& a = cache.Open(KeyFor("a"));
+  NamespaceIndex& a = cache.Open(kTenant, KeyFor("a"));
   InsertAll(cache, a, 1, Ascending(1, 4));
   cache.Close(a);
   EXPECT_NE(cache.FindNamespace(KeyFor("a")), nullptr);
-  NamespaceIndex& b = cache.Open(KeyFor("b"));
-  EXPECT_TRUE(cache.NeedsRoom(KeyFor("c")));
-  EXPECT_FALSE(cache.NeedsRoom(KeyFor("a")));
-  EXPECT_EQ(cache.CloseableNamespace(), cache.namespace_of(BlockId(1)));
+  NamespaceIndex& b = cache.Open(kTenant, KeyFor("b"));
+  EXPECT_TRUE(cache.NeedsRoom(kTenant, KeyFor("c")));
+  EXPECT_FALSE(cache.NeedsRoom(kTenant, KeyFor("a")));
+  EXPECT_EQ(cache.CloseableNamespace(kTenant), cache.namespace_of(BlockId(1)));
   cache.Forget(BlockId(1));
   EXPECT_EQ(cache.FindNamespace(KeyFor("a")), nullptr);
-  EXPECT_FALSE(cache.NeedsRoom(KeyFor("c")));
+  EXPECT_FALSE(cache.NeedsRoom(kTenant, KeyFor("c")));
   cache.Close(b);
   EXPECT_EQ(cache.num_namespaces(), 0);
   cache.CheckInvariants();
 }
 
+TEST(PrefixCache, NoTenantCanCloseAnothersNamespace) {
+  PrefixCache cache(Options());
+  NamespaceIndex& kept = cache.Open(kOther, KeyFor("kept"));
+  InsertAll(cache, kept, 1, Ascending(1, 4));
+  cache.Close(kept);
+  // More salts than a tenant may have namespaces: it closes its own only.
+  for (const char* salt : {"a", "b", "c", "d"}) {
+    const auto key = KeyFor(salt);
+    if (cache.NeedsRoom(kTenant, key)) {
+      const std::uint32_t closed = cache.CloseableNamespace(kTenant);
+      for (std::uint32_t block = 2; block <= 5; ++block) {
+        if (cache.namespace_of(BlockId(block)) == closed) cache.Forget(BlockId(block));
+      }
+    }
+    NamespaceIndex& index = cache.Open(kTenant, key);
+    InsertAll(cache, index, static_cast<std::uint32_t>(2 + (salt[0] - 'a')), Ascending(1, 4));
+    cache.Close(index);
+    cache.CheckInvariants();
+  }
+  EXPECT_EQ(NumHits(kept, Ascending(1, 4)), 1u);
+  EXPECT_EQ(cache.num_namespaces(), 3);
+}
+
+TEST(PrefixCache, AnEpochIsOneTenantsAlone) {
+  PrefixCache cache(Options());
+  NamespaceIndex& index = cache.Open(kTenant, KeyFor("a"));
+  NamespaceIndex& other = cache.Open(kOther, KeyFor("b"));
+  const auto tokens = Ascending(1, 4);
+  InsertAll(cache, other, 1, tokens);
+  const auto before = index.keyer().KeysOf(tokens);
+  cache.AdvanceEpoch(kTenant);
+  EXPECT_NE(index.keyer().KeysOf(tokens), before);
+  EXPECT_EQ(NumHits(other, tokens), 1u);
+  EXPECT_EQ(cache.epoch(kTenant), cache.epoch(kOther) + 1);
+  cache.CheckInvariants();
+}
+
 TEST(PrefixCache, ANewEpochChangesEveryKey) {
   PrefixCache cache(Options());
-  NamespaceIndex& index = cache.Open(KeyFor("a"));
+  NamespaceIndex& index = cache.Open(kTenant, KeyFor("a"));
   const auto tokens = Ascending(1, 4);
   const auto before = index.keyer().KeysOf(tokens);
-  cache.AdvanceEpoch();
+  cache.AdvanceEpoch(kTenant);
   EXPECT_NE(index.keyer().KeysOf(tokens), before);
-  EXPECT_EQ(index.keyer().epoch(), cache.epoch());
+  EXPECT_EQ(index.keyer().epoch(), cache.epoch(kTenant));
+}
+
+TEST(PrefixCacheDeathTest, ANamespaceHasOneTenant) {
+  PrefixCache cache(Options());
+  cache.Open(kTenant, KeyFor("a"));
+  EXPECT_DEATH(cache.Open(kOther, KeyFor("a")), "two tenants have one namespace");
 }
 
 TEST(PrefixCacheDeathTest, ABlockHasOneEntry) {
   PrefixCache cache(Options());
-  NamespaceIndex& index = cache.Open(KeyFor("a"));
+  NamespaceIndex& index = cache.Open(kTenant, KeyFor("a"));
   InsertAll(cache, index, 1, Ascending(1, 4));
   EXPECT_DEATH(InsertAll(cache, index, 1, Ascending(9, 4)), "!has_entry");
   EXPECT_DEATH(cache.Forget(BlockId(2)), "has_entry");
-  EXPECT_DEATH(cache.AdvanceEpoch(), "num_entries_ == 0");
+  EXPECT_DEATH(cache.AdvanceEpoch(kTenant), "num_entries_ == 0");
 }
 
 }  // namespace
