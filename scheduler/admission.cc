@@ -69,21 +69,37 @@ void LookForCopySource(const SchedulerState& state, const Choice& choice,
   }
 }
 
+// What the public lane and the request's own namespace hold of the choice's tokens, in that order:
+// keys follow from all tokens before, so the one's blocks continue the other's.
+void LookForHits(SchedulerState& state, LiveRequest& live, std::uint32_t index, bool is_first,
+                 Offer& offer) {
+  if (live.needs_scores()) return;
+  const Choice& choice = live.request->choice(index);
+  const auto in_lane = state.public_lane.Match(live.request->tenant, choice.tokens, state.hits);
+  std::size_t num_hits = in_lane.num_full;
+  const NamespaceIndex* entries =
+      ReadsCache(state, live) ? state.cache.FindNamespace(*live.request->cache_namespace) : nullptr;
+  if (entries != nullptr) {
+    live.request->ExtendKeys(entries->keyer(), index);
+    num_hits = entries->Match(choice.keys, choice.tokens, state.hits, num_hits);
+  }
+  offer.num_hits = static_cast<std::int32_t>(num_hits);
+  if (!is_first) return;
+  if (num_hits == in_lane.num_full) {
+    offer.copy_source = in_lane.copy_source;
+    offer.copied_tokens = in_lane.copied_tokens;
+  }
+  if (entries != nullptr) LookForCopySource(state, choice, *entries, offer);
+}
+
 // The blocks of the prompt are the first choice's to bring. Others that have no token of their own
 // yet, or whose prompt is not all in the cache, wait until it has.
 Offer LookUp(SchedulerState& state, LiveRequest& live, std::uint32_t index, bool is_first) {
   const Choice& choice = live.request->choice(index);
   const std::int32_t num_shared = is_first ? 0 : live.request->prompt_length() / state.block_size();
   Offer offer;
-  const NamespaceIndex* entries =
-      ReadsCache(state, live) ? state.cache.FindNamespace(*live.request->cache_namespace) : nullptr;
   const bool has_own_tokens = choice.num_known() > live.request->prompt_length();
-  if (entries != nullptr && (is_first || has_own_tokens)) {
-    live.request->ExtendKeys(entries->keyer(), index);
-    offer.num_hits =
-        static_cast<std::int32_t>(entries->Match(choice.keys, choice.tokens, state.hits));
-    if (is_first) LookForCopySource(state, choice, *entries, offer);
-  }
+  if (is_first || has_own_tokens) LookForHits(state, live, index, is_first, offer);
   offer.waits_for_prompt = !is_first && (!has_own_tokens || offer.num_hits < num_shared);
   if (offer.waits_for_prompt) offer.num_hits = 0;
   for (std::int32_t i = num_shared; i < offer.num_hits; ++i) {

@@ -28,8 +28,9 @@ BlockPool::BlockPool(const Options& options, PrefixCache& index)
       blocks_(static_cast<std::size_t>(options.num_blocks)),
       retiring_(static_cast<std::size_t>(options.max_unfenced_jobs) + 1),
       exclusive_(static_cast<std::size_t>(options.num_slots), 0),
+      public_blocks_(options.public_blocks),
       scrub_places_(blocks_.size(), kNotListed) {
-  PAGODA_CHECK(options.num_blocks >= 2);
+  PAGODA_CHECK(num_usable() >= 1);
   common_ = num_usable();
   for (const TenantShare& share : options.tenants) {
     accounts_.emplace_back().share = share;
@@ -37,9 +38,10 @@ BlockPool::BlockPool(const Options& options, PrefixCache& index)
   }
   PAGODA_CHECK(common_ >= 0);
   to_scrub_.reserve(blocks_.size());
+  evictions_.reserve(blocks_.size());
   watermark_ = base::DivUp(num_usable() * kWatermarkPercent, 100);
   for (std::uint32_t item = 1; item < blocks_.size(); ++item) InsertAfter(free_, free_.last, item);
-  counts_[static_cast<std::size_t>(BlockState::kFree)] = num_usable();
+  counts_[static_cast<std::size_t>(BlockState::kFree)] = options.num_blocks - 1;
 }
 
 // ---- May a tenant take blocks?
@@ -146,10 +148,11 @@ void BlockPool::PushByRecency(List& list, std::uint32_t item) {
 // Keeps the counts of states and of the tenant. Lists are the caller's.
 void BlockPool::SetState(Block& block, BlockState state) {
   Account& account = AccountOf(block);
-  const auto is_pinned = [](BlockState s) {
-    return s != BlockState::kFree && s != BlockState::kCached;
+  const auto is_used = [](BlockState s) {
+    return s != BlockState::kFree && s != BlockState::kPublic;
   };
-  account.used += (state != BlockState::kFree) - (block.state != BlockState::kFree);
+  const auto is_pinned = [&](BlockState s) { return is_used(s) && s != BlockState::kCached; };
+  account.used += is_used(state) - is_used(block.state);
   account.pinned += is_pinned(state) - is_pinned(block.state);
   account.retiring += (state == BlockState::kRetiring) - (block.state == BlockState::kRetiring);
   --counts_[static_cast<std::size_t>(block.state)];
@@ -202,8 +205,10 @@ void BlockPool::EvictFor(base::TenantId tenant) {
     PAGODA_CHECK_MSG(account.used >= account.share.reserve_blocks,
                      "E2: a tenant below its reserve evicts its own");
   }
+  const base::BlockId victim(account.cached.first);
+  evictions_.push_back({.owner = owner, .taker = tenant, .key = index_.key_of(victim)});
   ++num_evictions_;
-  DropCached(base::BlockId(account.cached.first));
+  DropCached(victim);
 }
 
 // The tenant furthest above its reserve, ties to the lower id; the taker itself when none is above.
@@ -245,6 +250,10 @@ void BlockPool::DropCached(base::BlockId id) {
 
 BlockRef BlockPool::Hold(base::BlockId id, base::SlotId holder) {
   Block& block = At(id);
+  if (block.state == BlockState::kPublic) {
+    ++block.num_holders;
+    return BlockRef(id, block.generation);
+  }
   PAGODA_CHECK(index_.has_entry(id) || block.num_holders > 0);
   if (block.state == BlockState::kCached) Remove(AccountOf(block).cached, id.value());
   if (block.state == BlockState::kRetiring) Remove(RetiringListOf(block.last_job), id.value());
@@ -253,7 +262,7 @@ BlockRef BlockPool::Hold(base::BlockId id, base::SlotId holder) {
   if (block.num_holders == 0) ++exclusive_[holder.value()];
   if (block.num_holders == 1) {
     --exclusive_[block.holder_xor - 1];
-    ++num_shared_;
+    ++AccountOf(block).shared;
   }
   ++block.num_holders;
   block.holder_xor ^= holder.value() + 1;
@@ -262,6 +271,11 @@ BlockRef BlockPool::Hold(base::BlockId id, base::SlotId holder) {
 
 void BlockPool::Release(base::BlockId id, base::SlotId holder, base::JobId last_job) {
   Block& block = At(id);
+  if (block.state == BlockState::kPublic) {
+    PAGODA_CHECK(block.num_holders > 0);
+    --block.num_holders;
+    return;
+  }
   PAGODA_CHECK(block.state == BlockState::kOwned || block.state == BlockState::kSealed);
   PAGODA_CHECK(block.num_holders > 0);
   --block.num_holders;
@@ -270,13 +284,14 @@ void BlockPool::Release(base::BlockId id, base::SlotId holder, base::JobId last_
   if (block.num_holders == 0) --exclusive_[holder.value()];
   if (block.num_holders == 1) {
     ++exclusive_[block.holder_xor - 1];
-    --num_shared_;
+    --AccountOf(block).shared;
   }
   if (block.num_holders > 0) return;
 
   PAGODA_CHECK_MSG(block.holder_xor == 0, "a block was released by one that did not hold it");
   block.after = index_.has_entry(id) ? BlockState::kCached : BlockState::kFree;
   block.released_at = ++releases_;
+  block.released_when = now_;
   SetState(block, BlockState::kRetiring);
   List& waiting = RetiringListOf(block.last_job);
   InsertAfter(waiting, waiting.last, id.value());
@@ -304,6 +319,16 @@ void BlockPool::Seal(base::BlockId id) {
   SetState(block, BlockState::kSealed);
 }
 
+void BlockPool::MakePublic(base::BlockId id, base::SlotId holder) {
+  Block& block = At(id);
+  PAGODA_CHECK(IsOwnedBy(id, holder));
+  PAGODA_CHECK(num_in(BlockState::kPublic) < public_blocks_);
+  --exclusive_[holder.value()];
+  block.num_holders = 0;
+  block.holder_xor = 0;
+  SetState(block, BlockState::kPublic);
+}
+
 void BlockPool::Fence(base::JobId job) {
   PAGODA_CHECK(job.value() - fenced_.value() < retiring_.size());
   while (fenced_ < job) {
@@ -318,7 +343,33 @@ void BlockPool::Fence(base::JobId job) {
   }
 }
 
-// ---- Flushes
+// ---- Flushes and age
+
+void BlockPool::BeginPlan(base::Instant now) {
+  PAGODA_CHECK(now >= now_);
+  now_ = now;
+  evictions_.clear();
+}
+
+void BlockPool::ExpireCached(base::Instant until, std::int32_t most) {
+  for (Account& account : accounts_) {
+    for (std::int32_t i = 0; i < most && account.cached.size > 0; ++i) {
+      Block& oldest = blocks_[account.cached.first];
+      if (oldest.released_when > until) break;
+      oldest.must_scrub = true;
+      DropCached(base::BlockId(account.cached.first));
+    }
+  }
+}
+
+base::Instant BlockPool::OldestCached() const {
+  base::Instant oldest = base::Instant::Never();
+  for (const Account& account : accounts_) {
+    if (account.cached.size == 0) continue;
+    oldest = std::min(oldest, blocks_[account.cached.first].released_when);
+  }
+  return oldest;
+}
 
 template <typename Pred>
 std::int32_t BlockPool::DropWhere(Pred is_wanted) {

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "base/instant.h"
+#include "scheduler/block_keys.h"
 #include "scheduler/block_ref.h"
 
 namespace pagoda::scheduler {
@@ -14,13 +16,23 @@ namespace pagoda::scheduler {
 class PrefixCache;
 
 // The states of a block; the drawing of the moves is in README.md.
-enum class BlockState : std::uint8_t { kFree, kOwned, kSealed, kCached, kRetiring };
-inline constexpr std::size_t kNumBlockStates = 5;
+enum class BlockState : std::uint8_t { kFree, kOwned, kSealed, kCached, kRetiring, kPublic };
+inline constexpr std::size_t kNumBlockStates = 6;
+// Its content is whole and never written again.
+constexpr bool IsReadOnly(BlockState state) {
+  return state == BlockState::kSealed || state == BlockState::kPublic;
+}
 
 // What the configuration gives a tenant.
 struct TenantShare {
   std::int32_t reserve_blocks = 0;
   bool isolated = false;  // never borrows from common
+};
+
+// A cached block that gave way to a hand-out.
+struct Eviction {
+  base::TenantId owner, taker;
+  BlockKey key;
 };
 
 // The blocks of one KV group, shared by all tenants under their shares. Owns numbers only; the
@@ -36,6 +48,7 @@ class BlockPool {
     std::int32_t num_blocks = 0;  // the null block included
     std::int32_t num_slots = 0;
     std::int32_t max_unfenced_jobs = 0;
+    std::int32_t public_blocks = 0;  // set aside: no tenant's, and not of common
     std::vector<TenantShare> tenants;
   };
   BlockPool(const Options& options, PrefixCache& index);
@@ -43,7 +56,7 @@ class BlockPool {
   BlockPool& operator=(const BlockPool&) = delete;
 
   std::int32_t num_blocks() const { return static_cast<std::int32_t>(blocks_.size()); }
-  std::int32_t num_usable() const { return num_blocks() - 1; }
+  std::int32_t num_usable() const { return num_blocks() - 1 - public_blocks_; }
   std::int32_t num_in(BlockState state) const { return counts_[static_cast<std::size_t>(state)]; }
   BlockState state(base::BlockId block) const { return At(block).state; }
   std::uint64_t generation(base::BlockId block) const { return At(block).generation; }
@@ -68,6 +81,10 @@ class BlockPool {
   bool TrySetShares(std::span<const TenantShare> shares);
 
   // --- Moves
+  // What is released from here on is released at `now`, which never goes back.
+  void BeginPlan(base::Instant now);
+  // Of the plan in the making, in order.
+  std::span<const Eviction> evictions() const { return evictions_; }
   // Hands out blocks as Owned to `holder`, named by `job`, the one in the making. All or nothing;
   // evicts as need be.
   bool TryAllocate(base::TenantId tenant, base::SlotId holder, base::JobId job,
@@ -79,8 +96,16 @@ class BlockPool {
   void Release(base::BlockId block, base::SlotId holder, base::JobId last_job);
   // Owned -> Sealed: the job that filled it is complete. Requires: one holder.
   void Seal(base::BlockId block);
+  // Owned -> Public: `holder`, its one holder, gives it to all who may read the public lane, for
+  // ever. It is nobody's from here on, and a hold on it is paid by nobody.
+  void MakePublic(base::BlockId block, base::SlotId holder);
   // Cached -> Free, and its entry goes.
   void DropCached(base::BlockId block);
+  // Cached blocks released at `until` or before go, least recently released first, at most `most`
+  // of each tenant.
+  void ExpireCached(base::Instant until, std::int32_t most);
+  // When the least recently released cached block was released; Never() when none is cached.
+  base::Instant OldestCached() const;
   // Entries of a namespace, or of a tenant, go: Cached -> Free, Retiring frees at its fence, Sealed
   // stays held. Returns how many blocks lost their entry. Walks the whole pool: for flushes and for
   // closing a namespace only.
@@ -95,7 +120,8 @@ class BlockPool {
 
   // --- Accounts, kept as blocks move
   std::int32_t num_exclusive(base::SlotId slot) const { return exclusive_[slot.value()]; }
-  std::int32_t num_shared() const { return num_shared_; }
+  // Held by several of a tenant's sequences.
+  std::int32_t num_shared(base::TenantId tenant) const { return accounts_[tenant.value()].shared; }
   std::int32_t num_pinned(base::TenantId tenant) const { return accounts_[tenant.value()].pinned; }
   std::int32_t num_cached(base::TenantId tenant) const {
     return accounts_[tenant.value()].cached.size;
@@ -112,8 +138,9 @@ class BlockPool {
     std::int32_t num_holders = 0;
     std::uint32_t holder_xor = 0;  // of slot + 1
     std::uint32_t previous = 0, next = 0;
-    std::uint64_t generation = 0;  // moves only at hand-out
-    std::uint64_t released_at = 0;
+    std::uint64_t generation = 0;   // moves only at hand-out
+    std::uint64_t released_at = 0;  // counts releases
+    base::Instant released_when;
     base::JobId last_job;
     bool must_scrub = false;  // its entry was flushed or expired: zeroed as soon as it is free
   };
@@ -128,6 +155,7 @@ class BlockPool {
     std::int32_t used = 0;    // not Free
     std::int32_t pinned = 0;  // Owned, Sealed, Retiring
     std::int32_t retiring = 0;
+    std::int32_t shared = 0;
     List cached;  // least recently released first
     std::int32_t Excess() const;
   };
@@ -163,7 +191,7 @@ class BlockPool {
   std::vector<List> retiring_;           // by job modulo its size
   std::vector<std::int32_t> exclusive_;  // by slot: blocks that only it holds
   std::int32_t counts_[kNumBlockStates] = {};
-  std::int32_t num_shared_ = 0;
+  std::int32_t public_blocks_ = 0;
   std::int32_t common_ = 0;
   std::int32_t watermark_ = 0;
   std::int64_t num_evictions_ = 0;
@@ -171,6 +199,8 @@ class BlockPool {
   std::vector<base::BlockId> to_scrub_;      // free blocks
   std::vector<std::uint32_t> scrub_places_;  // by block: where it stands in to_scrub_
   base::JobId fenced_;
+  base::Instant now_;
+  std::vector<Eviction> evictions_;
 };
 
 }  // namespace pagoda::scheduler

@@ -1,5 +1,7 @@
 // Derives the pool's counts and lists again from its blocks.
 #include <algorithm>
+#include <iterator>
+#include <numeric>
 #include <vector>
 
 #include "base/check.h"
@@ -27,8 +29,9 @@ void BlockPool::CheckLists() const {
   for (const List& list : retiring_) walk(list, BlockState::kRetiring);
   for (const Account& account : accounts_) walk(account.cached, BlockState::kCached);
   for (std::size_t item = 1; item < blocks_.size(); ++item) {
-    const bool held = blocks_[item].num_holders > 0;
-    PAGODA_CHECK(on_lists[item] == (held ? 0 : 1));
+    const bool off_lists =
+        blocks_[item].num_holders > 0 || blocks_[item].state == BlockState::kPublic;
+    PAGODA_CHECK(on_lists[item] == (off_lists ? 0 : 1));
   }
 }
 
@@ -37,9 +40,13 @@ void BlockPool::CheckInvariants() const {
   std::int32_t counted[kNumBlockStates] = {};
   std::vector<Account> accounts(accounts_.size());
   std::vector<std::int32_t> exclusive(exclusive_.size(), 0);
-  std::int32_t shared = 0;
   for (std::uint32_t item = 1; item < blocks_.size(); ++item) {
     const Block& block = blocks_[item];
+    ++counted[static_cast<std::size_t>(block.state)];
+    if (block.state == BlockState::kPublic) {
+      PAGODA_CHECK(!index_.has_entry(base::BlockId(item)));
+      continue;
+    }
     const bool held = block.state == BlockState::kOwned || block.state == BlockState::kSealed;
     PAGODA_CHECK(held == (block.num_holders > 0));
     PAGODA_CHECK(block.state != BlockState::kOwned || block.num_holders == 1);
@@ -51,25 +58,27 @@ void BlockPool::CheckInvariants() const {
     if (block.state == BlockState::kRetiring) {
       PAGODA_CHECK(indexed == (block.after == BlockState::kCached));
     }
-    ++counted[static_cast<std::size_t>(block.state)];
     if (block.num_holders == 1) ++exclusive[block.holder_xor - 1];
-    if (block.num_holders > 1) ++shared;
     if (block.state == BlockState::kFree) continue;
     Account& account = accounts[block.tenant.value()];
     ++account.used;
     account.pinned += block.state != BlockState::kCached;
     account.retiring += block.state == BlockState::kRetiring;
+    account.shared += block.num_holders > 1;
   }
   PAGODA_CHECK(std::ranges::equal(counted, counts_));
   PAGODA_CHECK(exclusive == exclusive_);
-  PAGODA_CHECK(shared == num_shared_);
-  PAGODA_CHECK(counted[0] + counted[1] + counted[2] + counted[3] + counted[4] + 1 == num_blocks());
-  std::int32_t backed = num_in(BlockState::kFree), owed = 0;
+  PAGODA_CHECK(std::accumulate(std::begin(counted), std::end(counted), 1) == num_blocks());
+  // What is set aside for the public lane is owed like a reserve.
+  std::int32_t backed = num_in(BlockState::kFree);
+  std::int32_t owed = public_blocks_ - num_in(BlockState::kPublic);
+  PAGODA_CHECK(owed >= 0);
   for (std::size_t t = 0; t < accounts_.size(); ++t) {
     const Account& account = accounts_[t];
     PAGODA_CHECK(accounts[t].used == account.used);
     PAGODA_CHECK(accounts[t].pinned == account.pinned);
     PAGODA_CHECK(accounts[t].retiring == account.retiring);
+    PAGODA_CHECK(accounts[t].shared == account.shared);
     PAGODA_CHECK(!account.share.isolated || account.used <= account.share.reserve_blocks);
     backed += account.cached.size;
     owed += std::max(0, account.share.reserve_blocks - account.pinned);

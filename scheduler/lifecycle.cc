@@ -75,6 +75,22 @@ void StopSequence(SchedulerState& state, base::SlotId slot_id, PartialBlock part
   state.ChoiceOf(sequence).slot.reset();
 }
 
+// The whole prompt is computed: its blocks change hands. Before the first request, so it may
+// allocate.
+void GiveToPublicLane(SchedulerState& state, const LiveRequest& live) {
+  const NewRequest& request = *live.request;
+  const base::SlotId slot = *request.choice(0).slot;
+  PAGODA_CHECK(state.SequenceIn(slot).num_computed == request.prompt_length());
+  std::vector<base::BlockId> blocks(static_cast<std::size_t>(state.tables.size(slot)));
+  for (std::size_t i = blocks.size(); i-- > 0;) {
+    blocks[i] = state.tables.PopBack(slot);
+    state.pool.MakePublic(blocks[i], slot);
+  }
+  const auto prompt = std::span<const base::TokenId>(request.tokens())
+                          .first(static_cast<std::size_t>(request.prompt_length()));
+  state.public_lane.Register(prompt, blocks, live.public_readers);
+}
+
 // The last of its sequences has stopped, or stops here. The first choice goes last: it held the
 // prompt before the others did.
 void StopRunning(SchedulerState& state, RequestIndex index, PartialBlock partial) {
@@ -265,6 +281,7 @@ void End(SchedulerState& state, RequestIndex index, FinishReason reason) {
     if (live.request->choice(i).is_open()) CloseChoice(state, live, i, reason);
   }
   if (live.is_running()) {
+    if (live.is_public_prefix && IsNatural(reason)) GiveToPublicLane(state, live);
     StopRunning(state, index, IsNatural(reason) ? PartialBlock::kPublish : PartialBlock::kDrop);
   } else {
     state.QueueOf(live).Remove(index);

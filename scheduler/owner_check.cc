@@ -5,14 +5,6 @@
 namespace pagoda::scheduler {
 namespace {
 
-// Every entry of a table is looked at once in so many plans (577 us for all entries of 1,024
-// sequences x 256 blocks at each step were too much).
-#ifdef PAGODA_TEST_CHECKS
-constexpr std::int32_t kStride = 1;
-#else
-constexpr std::int32_t kStride = 64;
-#endif
-
 // Namespaces by their places, which are not reused while one of their blocks is held; requests with
 // a namespace of their own by their ids.
 BlockOwner OwnerOf(const LiveRequest& live) {
@@ -25,7 +17,7 @@ void CheckEntry(const SchedulerState& state, base::SlotId slot, base::BlockId bl
   PAGODA_CHECK_MSG(MayRead(state, state.RequestOf(state.SequenceIn(slot)), block),
                    "a block table names another namespace's block");
   const BlockState block_state = state.pool.state(block);
-  PAGODA_CHECK_MSG(block_state == BlockState::kSealed || state.pool.IsOwnedBy(block, slot),
+  PAGODA_CHECK_MSG(IsReadOnly(block_state) || state.pool.IsOwnedBy(block, slot),
                    "a block table names a block that is not its sequence's");
 }
 
@@ -36,19 +28,20 @@ void NoteOwner(SchedulerState& state, const LiveRequest& live, std::span<const B
 }
 
 bool MayRead(const SchedulerState& state, const LiveRequest& live, base::BlockId block) {
-  return state.block_owners[block.value()] == OwnerOf(live);
+  return state.block_owners[block.value()] == OwnerOf(live) ||
+         state.public_lane.MayRead(live.request->tenant, block);
 }
 
-void CheckOwners(const SchedulerState& state, const StepPlan& plan) {
+void CheckOwners(const SchedulerState& state, const StepPlan& plan, std::int32_t stride) {
   for (const WorkItem& item : plan.work) {
     const Range range = item.appended_blocks;
     for (std::uint32_t i = range.begin; i < range.begin + range.count; ++i) {
       CheckEntry(state, item.slot, plan.block_appends[i].block);
     }
   }
-  const auto first = static_cast<std::int32_t>(state.num_steps % kStride);
+  const auto first = static_cast<std::int32_t>(state.num_steps % stride);
   for (const base::SlotId slot : state.running) {
-    for (std::int32_t i = first; i < state.tables.size(slot); i += kStride) {
+    for (std::int32_t i = first; i < state.tables.size(slot); i += stride) {
       const base::BlockId block = state.tables.at(slot, i);
       if (block != base::kNullBlock) CheckEntry(state, slot, block);
     }

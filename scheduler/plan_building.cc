@@ -85,7 +85,7 @@ std::uint32_t TokensWithoutKv(const SchedulerState& state, const DraftItem& item
   std::int32_t position = item.stretch.first_position;
   while (position < item.end()) {
     const base::BlockId block = state.tables.at(item.slot, position / state.block_size());
-    if (state.pool.state(block) != BlockState::kSealed) break;
+    if (!IsReadOnly(state.pool.state(block))) break;
     ++position;
   }
   return static_cast<std::uint32_t>(position - item.stretch.first_position);
@@ -182,10 +182,15 @@ void SampleBlocks(SchedulerState& state) {
     state.RequestOf(state.SequenceIn(slot)).receipt.block_steps += held;
     totals.requests += held;
   }
-  totals.shared += state.pool.num_shared();
+  for (std::uint32_t t = 0; t < state.tenants.size(); ++t) {
+    const std::int32_t shared = state.pool.num_shared(base::TenantId(t));
+    state.tenants[t].counts.shared_block_steps += shared;
+    totals.shared += shared;
+  }
   totals.retiring += state.pool.num_in(BlockState::kRetiring);
   totals.cached += state.pool.num_in(BlockState::kCached);
   totals.free += state.pool.num_in(BlockState::kFree);
+  totals.public_lane += state.pool.num_in(BlockState::kPublic);
   totals.null_block += 1;
   totals.steps += 1;
 }

@@ -164,7 +164,17 @@ void SpendTheRest(SchedulerState& state, StepBudget& budget) {
   }
 }
 
-// What a flush has freed is zeroed without waiting for its next hand-out, so much in each plan.
+// What nobody has asked for that long goes, so much of each tenant in each plan: the rest at the
+// next ones.
+void ExpireCached(SchedulerState& state, base::Instant now) {
+  constexpr std::int32_t kMostInOnePlan = 256;
+  if (state.config.cached_block_ttl_ms == 0) return;
+  const base::Instant until = now.PlusMillis(-state.config.cached_block_ttl_ms);
+  state.pool.ExpireCached(until, kMostInOnePlan);
+}
+
+// What a flush has freed, or its age, is zeroed without waiting for its next hand-out, so much in
+// each plan.
 void ScrubFlushed(SchedulerState& state) {
   constexpr int kMostInOnePlan = 256;
   for (int i = 0; i < kMostInOnePlan; ++i) {
@@ -244,6 +254,8 @@ const StepPlan* MakePlan(SchedulerState& state, base::Instant now) {
   ExpireDeadlines(state, now);
   if (state.jobs.full() || state.jobs.num_in_flight() >= state.config.max_in_flight) return nullptr;
   state.planning_at = now;
+  state.pool.BeginPlan(now);
+  ExpireCached(state, now);
   TryReconfigure(state);
   BeginDraft(state);
   StepBudget budget = FullBudget(state.config);

@@ -28,16 +28,16 @@ std::optional<base::BlockId> NamespaceIndex::Find(const BlockKey& key, const Blo
 
 std::size_t NamespaceIndex::Match(std::span<const BlockKey> keys,
                                   std::span<const base::TokenId> tokens,
-                                  std::span<base::BlockId> hits) const {
+                                  std::span<base::BlockId> hits, std::size_t num_found) const {
   const auto block_size = static_cast<std::size_t>(keyer_.block_size());
   const std::size_t most = std::min(keys.size(), tokens.size() / block_size);
-  for (std::size_t k = 0; k < most; ++k) {
+  for (std::size_t k = num_found; k < most; ++k) {
     const BlockKey& parent = k == 0 ? keyer_.root() : keys[k - 1];
     const auto hit = Find(keys[k], parent, tokens.subspan(k * block_size, block_size));
     if (!hit.has_value()) return k;
     hits[k] = *hit;
   }
-  return most;
+  return std::max(most, num_found);
 }
 
 std::optional<base::BlockId> NamespaceIndex::FirstChild(const BlockKey& parent) const {

@@ -30,10 +30,10 @@ class NamespaceIndex {
   std::optional<base::BlockId> Find(const BlockKey& key, const BlockKey& parent,
                                     std::span<const base::TokenId> tokens) const;
   // Fills `hits` with the blocks of the longest indexed prefix and returns its number of blocks.
-  // `keys` are those of the full blocks of `tokens`. Changes nothing: recency moves only at
-  // release.
+  // `keys` are those of the full blocks of `tokens`, of which the first `num_found` are in `hits`
+  // already. Changes nothing: recency moves only at release.
   std::size_t Match(std::span<const BlockKey> keys, std::span<const base::TokenId> tokens,
-                    std::span<base::BlockId> hits) const;
+                    std::span<base::BlockId> hits, std::size_t num_found = 0) const;
   // Indexed blocks whose parent is `parent`, newest first: FirstChild, then NextChild of the one
   // before.
   std::optional<base::BlockId> FirstChild(const BlockKey& parent) const;

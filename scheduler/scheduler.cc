@@ -98,8 +98,10 @@ SchedulerState::SchedulerState(const SchedulerConfig& given)
       pool({.num_blocks = given.pool_blocks_per_group[0],
             .num_slots = given.max_num_seqs,
             .max_unfenced_jobs = given.max_in_flight + kMaxFenceLag,
+            .public_blocks = given.public_blocks,
             .tenants = SharesOf(config)},
            cache),
+      public_lane(given.block_size, given.pool_blocks_per_group[0]),
       tables(static_cast<std::size_t>(given.max_num_seqs),
              static_cast<std::size_t>(MaxBlocksPerSequence(given))),
       block_owners(static_cast<std::size_t>(given.pool_blocks_per_group[0])),
@@ -130,10 +132,12 @@ absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Create(const SchedulerConf
 Scheduler::Scheduler(std::unique_ptr<SchedulerState> state) : state_(std::move(state)) {}
 Scheduler::~Scheduler() = default;
 
+std::size_t Scheduler::num_tenants() const { return state_->tenants.size(); }
+
 std::int32_t Scheduler::max_num_seqs() const { return state_->config.max_num_seqs; }
 
 std::int32_t Scheduler::CapacityBlocks(const SchedulerConfig& config, base::TenantId tenant) {
-  std::int32_t common = config.pool_blocks_per_group[0] - 1;
+  std::int32_t common = config.pool_blocks_per_group[0] - 1 - config.public_blocks;
   if (config.tenants.empty()) return common;
   for (const TenantConfig& each : config.tenants) common -= each.reserve_blocks;
   const TenantConfig& own = config.tenants[tenant.value()];
@@ -178,6 +182,31 @@ void Scheduler::Add(NewRequest request) {
   live.added_at_step = state.num_steps;
   live.receipt.prompt_tokens = live.request->prompt_length();
   state.QueueOf(live).Insert(index);
+}
+
+absl::Status Scheduler::AddPublicPrefix(NewRequest request, std::vector<base::TenantId> readers) {
+  SchedulerState& state = *state_;
+  const std::int32_t needed = base::DivUp(request.prompt_length(), state.block_size());
+  std::int32_t left = state.config.public_blocks - state.pool.num_in(BlockState::kPublic);
+  for (const LiveRequest& live : state.requests.all()) {
+    if (live.phase == LiveRequest::Phase::kVacant) continue;
+    PAGODA_CHECK_MSG(live.is_public_prefix, "a public prefix comes after the first request");
+    left -= base::DivUp(live.request->prompt_length(), state.block_size());
+  }
+  if (needed > left) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "a public prefix of ", request.prompt_length(), " tokens takes ", needed,
+        " blocks; of public_blocks = ", state.config.public_blocks, ", ", left, " are left"));
+  }
+  PAGODA_CHECK(request.max_tokens() == 1);
+  PAGODA_CHECK(request.num_choices() == 1);
+  const base::RequestId id = request.id;
+  request.one_request_namespace = true;
+  Add(std::move(request));
+  LiveRequest& live = state.requests[*state.requests.Find(id)];
+  live.is_public_prefix = true;
+  live.public_readers = std::move(readers);
+  return absl::OkStatus();
 }
 
 void Scheduler::Cancel(base::RequestId id, FinishReason reason) {
@@ -244,6 +273,9 @@ std::uint64_t Scheduler::epoch(base::TenantId tenant) const { return state_->cac
 
 base::Instant Scheduler::NextDeadline() const {
   base::Instant earliest = base::Instant::Never();
+  if (const std::int64_t ttl = state_->config.cached_block_ttl_ms; ttl > 0) {
+    earliest = state_->pool.OldestCached().PlusMillis(ttl);
+  }
   for (const LiveRequest& live : state_->requests.all()) {
     if (live.phase == LiveRequest::Phase::kVacant) continue;
     earliest = std::min(earliest, live.request->deadline());
@@ -284,6 +316,7 @@ SchedulerStats Scheduler::stats() const {
   stats.blocks_sealed = state.pool.num_in(BlockState::kSealed);
   stats.blocks_cached = state.pool.num_in(BlockState::kCached);
   stats.blocks_retiring = state.pool.num_in(BlockState::kRetiring);
+  stats.blocks_public = state.pool.num_in(BlockState::kPublic);
   stats.blocks_total = state.pool.num_blocks();
   stats.num_steps = state.num_steps;
   stats.num_evictions = state.pool.num_evictions();

@@ -24,7 +24,7 @@ struct SchedulerStats {
   std::int32_t num_waiting = 0, num_running = 0;  // requests, however many choices they have
   std::int64_t queued_tokens = 0;
   std::int32_t blocks_free = 0, blocks_owned = 0, blocks_sealed = 0, blocks_cached = 0,
-               blocks_retiring = 0, blocks_total = 0;
+               blocks_retiring = 0, blocks_public = 0, blocks_total = 0;
   std::int64_t num_steps = 0, num_preemptions = 0, num_evictions = 0, num_adoptions = 0;
   std::int64_t prompt_tokens = 0, cached_tokens = 0, generated_tokens = 0;
 };
@@ -43,6 +43,7 @@ class Scheduler {
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
+  std::size_t num_tenants() const;
   // The most samples one step can have.
   std::int32_t max_num_seqs() const;
   // Blocks one request can ever hold: ModelLimits::capacity_blocks of this config and tenant.
@@ -64,6 +65,11 @@ class Scheduler {
   // of the queue is our bug), the id is new, the prompt is attached, cache_namespace is set, the
   // worst case fits the pool.
   void Add(NewRequest request);
+  // Takes a request whose prompt is to be a prefix that every prompt of its readers may begin with
+  // (none: everybody's): computed like any other, and when it has finished its blocks are the
+  // public lane's for good. Refuses (FailedPrecondition, with the numbers) what does not fit into
+  // public_blocks. Requires: before the first Add; max_tokens is 1.
+  absl::Status AddPublicPrefix(NewRequest request, std::vector<base::TenantId> readers);
   // Ends the request in any state; idempotent, also for unknown and finished ids. Blocks go by
   // fence.
   void Cancel(base::RequestId id, FinishReason reason);
@@ -113,7 +119,8 @@ class Scheduler {
   // Keys of a tenant's prompts are made under its own epoch.
   std::uint64_t epoch(base::TenantId tenant = kDefaultTenant) const;
 
-  // The earliest deadline among live requests; Never() when there is none.
+  // When TryPlan has something to do though nothing else happens: the earliest deadline of a live
+  // request, or the end of a cached block's time. Never() when there is none.
   base::Instant NextDeadline() const;
   bool idle() const;  // nothing waits, runs or is in flight
   SchedulerStats stats() const;

@@ -41,8 +41,8 @@ absl::Status CheckTenants(const SchedulerConfig& c) {
         CheckAtLeast(key + "reserve_blocks", tenant.reserve_blocks, 0, "a number of blocks"));
     reserves += tenant.reserve_blocks;
   }
-  return CheckAtLeast("pool_blocks", c.pool_blocks_per_group[0], 1 + reserves,
-                      "the null block and all reserves");
+  return CheckAtLeast("pool_blocks", c.pool_blocks_per_group[0], 1 + c.public_blocks + reserves,
+                      "the null block, the public ones and all reserves");
 }
 
 }  // namespace
@@ -55,8 +55,11 @@ absl::Status CheckConfig(const SchedulerConfig& c) {
   PAGODA_RETURN_IF_ERROR(CheckAtLeast("block_size", c.block_size, 1, "a block holds tokens"));
   PAGODA_RETURN_IF_ERROR(CheckAtLeast("max_num_seqs", c.max_num_seqs, 1, "one request runs"));
   PAGODA_RETURN_IF_ERROR(CheckAtLeast("max_model_len", c.max_model_len, 2, "a prompt and a reply"));
-  PAGODA_RETURN_IF_ERROR(CheckAtLeast("pool_blocks", c.pool_blocks_per_group[0], 2,
-                                      "the null block and one that is used"));
+  PAGODA_RETURN_IF_ERROR(CheckAtLeast("public_blocks", c.public_blocks, 0, "a number of blocks"));
+  PAGODA_RETURN_IF_ERROR(CheckAtLeast("pool_blocks", c.pool_blocks_per_group[0],
+                                      std::int64_t{2} + c.public_blocks,
+                                      "the null block, the public ones and one that is used"));
+  PAGODA_RETURN_IF_ERROR(CheckAtLeast("cached_block_ttl_ms", c.cached_block_ttl_ms, 0, "an age"));
   PAGODA_RETURN_IF_ERROR(CheckAtLeast("max_num_batched_tokens", c.max_num_batched_tokens,
                                       std::int64_t{c.block_size} + c.max_num_seqs,
                                       "a token for every sequence and a block of prefill"));

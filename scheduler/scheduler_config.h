@@ -23,7 +23,10 @@ struct SchedulerConfig {
   std::int64_t max_queued_tokens = 4 << 20;
   std::int32_t max_in_flight = 1;
   std::int32_t max_namespaces = 1024;  // of each tenant
-  std::uint32_t vocabulary_size = 0;  // 0: no request may restrict its tokens
+  // Of each KV group, set aside for prefixes that are registered before the first request.
+  std::int32_t public_blocks = 0;
+  std::int64_t cached_block_ttl_ms = 0;  // a cached block that old is dropped and zeroed; 0: never
+  std::uint32_t vocabulary_size = 0;     // 0: no request may restrict its tokens
   KeyDomain key_domain;
   std::vector<TenantConfig> tenants;  // none: the one tenant `default`, R = 0, with everything
 };

@@ -22,7 +22,7 @@ void CheckTable(const SchedulerState& state, const Sequence& sequence) {
     }
     const BlockState block_state = state.pool.state(block);
     if (i < sequence.num_sealed) {
-      PAGODA_CHECK(block_state == BlockState::kSealed);
+      PAGODA_CHECK(IsReadOnly(block_state));
     } else if (block_state == BlockState::kSealed) {
       // Adopted ahead, while earlier blocks of the sequence are still in the making.
       PAGODA_CHECK((i + 1) * block_size <= sequence.num_planned + 1);

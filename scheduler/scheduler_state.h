@@ -8,6 +8,7 @@
 #include "scheduler/block_tables.h"
 #include "scheduler/job_log.h"
 #include "scheduler/prefix_cache.h"
+#include "scheduler/public_lane.h"
 #include "scheduler/request_slab.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/step_draft.h"
@@ -48,6 +49,7 @@ struct SchedulerState {
   SchedulerConfig config;
   PrefixCache cache;
   BlockPool pool;
+  PublicLane public_lane;
   BlockTables tables;
   std::vector<BlockOwner> block_owners;  // by block, since its last hand-out
   RequestSlab requests;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "base/ids.h"
 #include "base/strong_id.h"
@@ -28,6 +29,10 @@ struct LiveRequest {
   // Of the running incarnation.
   std::uint64_t incarnation = 0;              // never reused, by any request
   NamespaceIndex* cache_namespace = nullptr;  // null for a one-request namespace
+
+  // Its prompt becomes a prefix of the public lane, for these readers (none: for everybody).
+  bool is_public_prefix = false;
+  std::vector<base::TenantId> public_readers;
 
   // Kept across incarnations.
   std::uint64_t key_epoch = 0;

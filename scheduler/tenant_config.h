@@ -28,6 +28,7 @@ struct TenantStats {
   std::int64_t queued_tokens = 0;
   std::int32_t blocks_pinned = 0, blocks_cached = 0;
   std::int64_t num_admitted = 0, num_preemptions = 0;
+  std::int64_t shared_block_steps = 0;  // of blocks that several of its sequences held (receipt.h)
   std::int64_t prompt_tokens = 0, generated_tokens = 0;  // first admissions; accepted
 };
 

@@ -100,7 +100,7 @@ TEST(BlockPool, AHitBringsACachedOrRetiringBlockBack) {
   EXPECT_EQ(bench.pool.state(block), BlockState::kCached);
   bench.Hold(block, kFirst);
   bench.Hold(block, kSecond);
-  EXPECT_EQ(bench.pool.num_shared(), 1);
+  EXPECT_EQ(bench.pool.num_shared(kTenant), 1);
   EXPECT_EQ(bench.pool.num_exclusive(kFirst), 0);
   bench.pool.Release(block, kFirst, JobId(1));
   EXPECT_EQ(bench.pool.num_exclusive(kSecond), 1);

@@ -88,5 +88,19 @@ TEST(OwnerCheckDeathTest, ABlockThatAnotherSequenceIsWritingIsNeverRead) {
   EXPECT_DEATH(CheckOwners(world.state(), plan), "not its sequence's");
 }
 
+TEST(OwnerCheckDeathTest, InReleaseBuildsAFalseEntryIsMetOnceInSixtyFourPlans) {
+  constexpr std::int32_t kReleaseStride = 64;
+  TwoTenantsBlocks world;
+  SchedulerState& state = world.state();
+  // The first entry of a table; no plan adds it anew.
+  state.block_owners[world.BlockOf(0).value()] = BlockOwner(77);
+  for (state.num_steps = 1; state.num_steps < kReleaseStride; ++state.num_steps) {
+    CheckOwners(state, StepPlan{}, kReleaseStride);
+  }
+  EXPECT_DEATH(CheckOwners(state, StepPlan{}, kReleaseStride), "another namespace's block");
+  state.num_steps = 1;
+  EXPECT_DEATH(CheckOwners(state, StepPlan{}, 1), "another namespace's block");
+}
+
 }  // namespace
 }  // namespace pagoda::scheduler::testing

@@ -56,7 +56,7 @@ void World::Run(std::string_view script) {
 
 void World::Do(const Words& words) {
   const std::string& verb = words[0];
-  if (verb == "add") return Add(words);
+  if (verb == "add" || verb == "public") return Add(words);
   if (verb == "step") {
     if (!Step(/*aloud=*/true)) said_ += "nothing\n";
     return;
@@ -66,10 +66,7 @@ void World::Do(const Words& words) {
   if (verb == "fence") return Fence();
   if (verb == "fail") return Fail();
   if (verb == "run") return RunToTheEnd();
-  if (verb == "flush") {
-    said_ += "dropped " + std::to_string(scheduler_->FlushPrefixCache()) + "\n";
-    return;
-  }
+  if (verb == "flush") return Flush(words);
   if (verb == "now") {
     now_ = base::Instant::FromNanos(std::atoi(words[1].c_str()));
     return;
@@ -80,9 +77,24 @@ void World::Do(const Words& words) {
   scheduler_->SetPaused(id, verb == "pause");
 }
 
+void World::Flush(const Words& words) {
+  std::optional<base::TenantId> only;
+  if (words.size() > 1) only = base::TenantId(static_cast<std::uint32_t>(std::stoul(words[1])));
+  said_ += "dropped " + std::to_string(scheduler_->FlushPrefixCache(only)) + "\n";
+}
+
+void World::AddPublic(NewRequest request, const std::string& name, const std::string& readers) {
+  std::vector<base::TenantId> tenants;
+  for (const char digit : readers) tenants.emplace_back(static_cast<std::uint32_t>(digit - '0'));
+  const absl::Status status = scheduler_->AddPublicPrefix(std::move(request), tenants);
+  if (status.ok()) return;
+  names_.pop_back();
+  said_ += name + ": " + std::string(status.message()) + "\n";
+}
+
 void World::Add(const Words& words) {
   RequestSketch sketch;
-  std::map<std::string, std::string> options = {{"from", "1"}};
+  std::map<std::string, std::string> options = {{"from", "1"}, {"max", "1"}};
   for (std::size_t i = 2; i < words.size(); ++i) {
     const auto equals = words[i].find('=');
     options[words[i].substr(0, equals)] = words[i].substr(equals + 1);
@@ -107,6 +119,7 @@ void World::Add(const Words& words) {
     return;
   }
   names_.push_back(words[1]);
+  if (words[0] == "public") return AddPublic(*std::move(request), words[1], options["readers"]);
   scheduler_->Add(*std::move(request));
 }
 

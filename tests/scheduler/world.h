@@ -22,7 +22,8 @@ namespace pagoda::scheduler::testing {
 //   complete, fence         the two halves of done
 //   fail                    the oldest step failed, and is fenced
 //   run                     step and done until idle; says who ended
-//   cancel NAME, pause NAME, resume NAME, flush, now T
+//   cancel NAME, pause NAME, resume NAME, flush [TENANT], now T
+//   public NAME prompt=N [from=T] [tenant=I] [readers=IJK]    a prefix for the public lane
 // Invariants are derived after every command, and every answer is compared with the solo run.
 class World {
  public:
@@ -41,6 +42,8 @@ class World {
   using Words = std::vector<std::string>;
   void Do(const Words& words);
   void Add(const Words& words);
+  void AddPublic(NewRequest request, const std::string& name, const std::string& readers);
+  void Flush(const Words& words);
   bool Step(bool aloud);
   void Complete();
   void Fence();
