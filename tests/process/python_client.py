@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """A client that no line of Pagoda is part of: gRPC's own Python packages and stubs made from proto/.
 
-Starts a server on loopback with the model given, then: lists the services by reflection, asks health and the model, streams
-a generation, compares it with a joined chat, cancels a stream, reads a rich error, drains the server with SIGTERM.
+Plans a pool with `pagoda plan`, starts a server on loopback with it and the model given, then: lists the services by reflection,
+asks health, holds the model's figures to the plan's, streams a generation, cancels a stream, reads a rich error, drains the
+server with SIGTERM.
 
-    python_client.py --server build/dev/server/pagoda-server --model FILE.gguf
+    python_client.py --server build/dev/server/pagoda-server --pagoda build/dev/client/pagoda --model FILE.gguf
 """
 
 import argparse
+import json
 import pathlib
 import signal
 import subprocess
@@ -23,6 +25,8 @@ from grpc_tools import protoc
 PROTO = pathlib.Path(__file__).resolve().parents[2] / "proto"
 START_SECONDS = 120
 CALL_SECONDS = 120
+# What is planned for: a test build fills its pool with poison, a small one starts at once.
+SHAPE = ["--max-model-len", "2048", "--max-num-seqs", "4", "--kv-cache-dtype", "bf16"]
 
 
 def make_stubs(folder):
@@ -35,14 +39,19 @@ def make_stubs(folder):
     sys.path.insert(0, str(folder))
 
 
-class Server:
-    """pagoda-server on a free port."""
+def plan_memory(binary, model):
+    """What `pagoda plan` says of the model in this shape."""
+    said = subprocess.run([binary, "plan", model, "--json", "--memory", "4GiB", *SHAPE], check=True, capture_output=True).stdout
+    return json.loads(said)
 
-    def __init__(self, binary, model, folder):
+
+class Server:
+    """pagoda-server on a free port, with the pool that was planned."""
+
+    def __init__(self, binary, model, plan, folder):
         port_file = folder / "port"
-        # A test build fills its pool with poison: a small one starts at once.
         self.process = subprocess.Popen([binary, "--model", model, "--listen", "127.0.0.1:0", "--port-file", port_file,
-                                         "--kv-cache-memory", "256MiB"])
+                                         "--kv-cache-memory", str(plan["pool_bytes"]), *SHAPE])
         deadline = time.monotonic() + START_SECONDS
         while not (port_file.exists() and port_file.read_text(encoding="utf-8").strip()):
             if self.process.poll() is not None or time.monotonic() > deadline:
@@ -69,6 +78,15 @@ def check_reflection(channel):
     assert "pagoda.v1.InferenceService" in services, services
     assert "grpc.health.v1.Health" in services, services
     return f"reflection lists {', '.join(sorted(services))}"
+
+
+def check_plan(plan, model):
+    said = {"weight_bytes": model.weight_bytes, "num_parameters": model.num_parameters, "weight_format": model.weight_format,
+            "activation_dtype": model.activation_dtype, "kv_cache_dtype": model.kv_cache_dtype, "block_size": model.block_size,
+            "kv_bytes_per_token": model.kv_bytes_per_token, "context": model.max_model_len, "pool_blocks": model.num_kv_blocks}
+    planned = {key: plan[key] for key in said}
+    assert planned == said, (planned, said)
+    return f"the plan is the server's account: {plan['weight_bytes']} bytes of weights, {plan['pool_bytes']} of KV"
 
 
 def check_generation(stub, pb):
@@ -121,13 +139,15 @@ def check_rich_error(stub, pb):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--server", required=True)
+    parser.add_argument("--pagoda", required=True)
     parser.add_argument("--model", required=True)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         make_stubs(folder)
         from pagoda.v1 import inference_pb2 as pb, inference_pb2_grpc  # pylint: disable=import-outside-toplevel
-        server = Server(args.server, args.model, folder)
+        plan = plan_memory(args.pagoda, args.model)
+        server = Server(args.server, args.model, plan, folder)
         try:
             channel = grpc.insecure_channel(server.target)
             wait_serving(channel)
@@ -136,6 +156,7 @@ def main():
             model = stub.GetModel(pb.GetModelRequest(), timeout=CALL_SECONDS)
             assert stub.ListModels(pb.ListModelsRequest(), timeout=CALL_SECONDS).models[0] == model
             print(f"model {model.names[0]}: {model.architecture}, at most {model.max_model_len} tokens")
+            print(check_plan(plan, model))
             print(check_generation(stub, pb))
             print(check_cancel(stub, pb))
             print(check_rich_error(stub, pb))
