@@ -244,7 +244,12 @@ absl::StatusOr<std::optional<base::TokenId>> ReadPostProcessor(const JsonValue& 
 
 absl::Status CheckDecoder(const JsonValue& decoder) {
   constexpr std::string_view kEntry = "decoder";
-  if (decoder.is_null()) return RefuseEntry(kEntry, "null; byte-level tokens need 'ByteLevel'");
+  // By its makers' rules null joins the tokens with spaces, in the letters that spell their bytes.
+  if (decoder.is_null()) {
+    return RefuseEntry(kEntry,
+                       "null; replies would be the spelled tokens with a space between each two, "
+                       "byte-level tokens need 'ByteLevel'");
+  }
   PAGODA_ASSIGN_OR_RETURN(const std::vector<JsonValue> steps, StepsOf(decoder, kEntry, "decoders"));
   for (const JsonValue& step : steps) {
     PAGODA_ASSIGN_OR_RETURN(const std::string_view type, ReadText(step, kEntry, "type"));

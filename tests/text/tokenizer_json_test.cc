@@ -238,6 +238,7 @@ TEST(TokenizerJson, G10_WhatIsNotBuiltIsRefusedByName) {
   refused([](Json& j) { j["added_tokens"][0]["single_word"] = true; }, "single_word true");
   refused([](Json& j) { j["added_tokens"][0]["id"] = 1; }, "its id 1 belongs to 'b'");
   refused([](Json& j) { j["extra"] = 1; }, "the entry 'extra' is not known");
+  refused([](Json& j) { j["decoder"] = nullptr; }, "decoder: null; replies would be");
   refused([](Json& j) { j.erase("decoder"); }, "decoder: is absent");
 }
 
