@@ -5,7 +5,7 @@ A file is checked again only when it, a header it includes, its command, the rul
 remembered by hash in the user's cache folder. The headers are those that the build itself recorded, so the build must be
 up to date. Exit code 0 when all pass.
 
-    clang_tidy.py --build build/dev [--jobs N]
+    clang_tidy.py --build build/dev [--jobs N] [FOLDER ...]
 """
 
 import argparse
@@ -73,6 +73,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--build", required=True, type=pathlib.Path)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("folders", nargs="*", help="only sources below these, as scheduler or tests/text")
     args = parser.parse_args()
     root = pathlib.Path(__file__).resolve().parents[2]
     version = subprocess.run([TOOL, "--version"], capture_output=True, check=True).stdout
@@ -80,6 +81,9 @@ def main():
 
     entries = json.loads((args.build / "compile_commands.json").read_text(encoding="utf-8"))
     ours = [e for e in entries if "/generated/" not in e["file"] and "verify_interface" not in e["file"]]
+    if args.folders:
+        chosen = tuple(f"{root}/{folder.rstrip('/')}/" for folder in args.folders)
+        ours = [e for e in ours if e["file"].startswith(chosen)]
     headers, contents = recorded_headers(args.build), Contents(args.build)
     stale = []
     for entry in ours:
