@@ -50,7 +50,7 @@ void CheckWork(const AttentionWork& work, const AttentionParams& params) {
 void CheckShapes(const EmbedParams& params) {
   PAGODA_CHECK(params.table != nullptr);
   const PackPlan& plan = params.table->plan;
-  PAGODA_CHECK(plan.layout == PackLayout::kRows);
+  PAGODA_CHECK(plan.layout != PackLayout::kColumnPanels);
   PAGODA_CHECK(plan.parts.size() == 1);
   CheckView(params.out);
   PAGODA_CHECK(params.out.columns == plan.num_inputs);

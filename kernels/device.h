@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -21,6 +22,17 @@ struct Event {
 };
 
 class Device;
+
+// One kernel over a grid of CTAs. What a kernel id means, and what its arguments are, is between
+// the device and the backend that launches: kernels/cuda/kernel_table.h.
+struct KernelLaunch {
+  std::uint16_t kernel = 0;
+  std::uint32_t grid[3] = {1, 1, 1};
+  int num_threads = 0;   // of a CTA
+  int shared_bytes = 0;  // of a CTA
+  // Plain data, taken by value when the call returns.
+  std::span<const std::byte> arguments;
+};
 
 // Memory of a device, given back by the destructor. The device must outlive it, and no work on it
 // may be pending then.
@@ -47,10 +59,9 @@ class DeviceMemory {
   std::int64_t bytes_ = 0;
 };
 
-// Where ops run: memory, transfers, events. The seam for kernel launches, matrix products of a
-// vendor library and graphs (Launch, Gemm, Capture) joins here with the CUDA backend. Owner: the
-// Ops. Thread: the engine's; an error of enqueued work is returned by Await of an event after it,
-// and by every later call.
+// Where ops run: memory, transfers, kernels, events. The seam for matrix products of a vendor
+// library and for graphs (Gemm, Capture) joins here later. Owner: the Ops. Thread: the engine's; an
+// error of enqueued work is returned by Await of an event after it, and by every later call.
 class Device {
  public:
   virtual ~Device() = default;
@@ -64,6 +75,9 @@ class Device {
   virtual void Copy(std::byte* target, const std::byte* source, std::int64_t bytes,
                     Stream stream) = 0;
   virtual void Fill(std::byte* target, std::byte value, std::int64_t bytes, Stream stream) = 0;
+
+  // Requires: a device that has kernels.
+  virtual void Launch(const KernelLaunch& launch, Stream stream) = 0;
 
   virtual Event Record(Stream stream) = 0;
   virtual bool IsDone(Event event) = 0;

@@ -35,6 +35,10 @@ class HostDevice : public Device {
     std::memset(target, std::to_integer<int>(value), static_cast<std::size_t>(bytes));
   }
 
+  void Launch(const KernelLaunch& /*launch*/, Stream /*stream*/) override {
+    PAGODA_CHECK_MSG(false, "the host's ops are plain code: there is nothing to launch");
+  }
+
   Event Record(Stream /*stream*/) override { return {}; }
   bool IsDone(Event /*event*/) override { return true; }
   absl::Status Await(Event /*event*/) override { return absl::OkStatus(); }

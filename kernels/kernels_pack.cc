@@ -7,6 +7,7 @@
 #include "base/bits.h"
 #include "base/check.h"
 #include "kernels/column_panels.h"
+#include "kernels/dequantize.h"
 
 namespace pagoda::kernels {
 namespace {
@@ -51,9 +52,19 @@ absl::Status CheckPart(const PartShape& part, std::int64_t num_inputs) {
 }
 
 PackedPart PlacePart(const PartShape& shape, PackTarget target, const PackPlan& plan) {
-  const std::int64_t unit = target.layout == PackLayout::kRows
-                                ? RowBytes(shape.format, shape.num_inputs)
-                                : PanelBytes(shape.format, shape.num_inputs);
+  std::int64_t unit = 0;
+  switch (target.layout) {
+    case PackLayout::kRows:
+      unit = RowBytes(shape.format, shape.num_inputs);
+      break;
+    case PackLayout::kColumnPanels:
+      unit = PanelBytes(shape.format, shape.num_inputs);
+      break;
+    case PackLayout::kBf16Rows:
+      // A multiple of 64 bytes, since K is one of 32: so parts follow each other without a gap.
+      unit = RowBytes(ElementType::kBf16, shape.num_inputs);
+      break;
+  }
   return {.format = shape.format,
           .activation = ActivationFor(shape.format, target.activation),
           .first_output = plan.num_outputs,
@@ -65,6 +76,17 @@ PackedPart PlacePart(const PartShape& shape, PackTarget target, const PackPlan& 
 void PackRows(const PackedPart& part, const TensorView& view, std::byte* out) {
   for (std::int64_t n = 0; n < view.rows; ++n) {
     std::memcpy(out + n * part.unit_bytes, view.Row(n), static_cast<std::size_t>(part.unit_bytes));
+  }
+}
+
+void PackBf16Rows(const PackedPart& part, const TensorView& view, std::byte* out) {
+  std::vector<float> widened(static_cast<std::size_t>(view.columns));
+  std::vector<std::uint16_t> rounded(widened.size());
+  for (std::int64_t n = 0; n < view.rows; ++n) {
+    DequantizeRow(view.type, view.Row(n), widened);
+    std::transform(widened.begin(), widened.end(), rounded.begin(), base::Bf16FromFloat);
+    std::memcpy(out + n * part.unit_bytes, rounded.data(),
+                static_cast<std::size_t>(part.unit_bytes));
   }
 }
 
@@ -80,7 +102,9 @@ absl::StatusOr<PackPlan> PlanPack(std::span<const PartShape> parts, WeightRole r
     return absl::UnimplementedError(absl::StrCat("shard ", shard.index, " of ", shard.count,
                                                  "; tensor parallelism is not built yet"));
   }
-  if (role == WeightRole::kEmbedding) target.layout = PackLayout::kRows;
+  if (role == WeightRole::kEmbedding && target.layout == PackLayout::kColumnPanels) {
+    target.layout = PackLayout::kRows;
+  }
   PackPlan plan;
   plan.role = role;
   plan.layout = target.layout;
@@ -88,9 +112,9 @@ absl::StatusOr<PackPlan> PlanPack(std::span<const PartShape> parts, WeightRole r
   for (const PartShape& shape : parts) {
     if (absl::Status status = CheckPart(shape, plan.num_inputs); !status.ok()) return status;
     const PackedPart part = PlacePart(shape, target, plan);
-    const std::int64_t units = target.layout == PackLayout::kRows
-                                   ? part.num_outputs
-                                   : base::DivUp(part.num_outputs, kPanelColumns);
+    const std::int64_t units = target.layout == PackLayout::kColumnPanels
+                                   ? base::DivUp(part.num_outputs, kPanelColumns)
+                                   : part.num_outputs;
     plan.bytes = part.byte_offset + units * part.unit_bytes;
     plan.num_outputs += part.num_outputs;
     plan.parts.push_back(part);
@@ -109,10 +133,16 @@ void Pack(const PackPlan& plan, std::span<const TensorView> views, std::span<std
     PAGODA_CHECK(views[i].rows == part.num_outputs);
     PAGODA_CHECK(views[i].columns == plan.num_inputs);
     std::byte* target = out.data() + part.byte_offset;
-    if (plan.layout == PackLayout::kRows) {
-      PackRows(part, views[i], target);
-    } else {
-      PackColumnPanels(views[i], target);
+    switch (plan.layout) {
+      case PackLayout::kRows:
+        PackRows(part, views[i], target);
+        break;
+      case PackLayout::kColumnPanels:
+        PackColumnPanels(views[i], target);
+        break;
+      case PackLayout::kBf16Rows:
+        PackBf16Rows(part, views[i], target);
+        break;
     }
   }
 }

@@ -14,20 +14,29 @@
 // the bytes of any target.
 namespace pagoda::kernels {
 
-// What the rows of x are turned into before a product with quantized weights. Float weights always
-// take f32.
+// What the rows of x are turned into before a product. With kInt8 wanted, float weights take f32.
 enum class ActivationType : std::uint8_t {
   kF32,
   kInt8,  // per row and 32 elements: 32 signed bytes and an fp32 scale
+  kBf16,  // of backends whose weights are bf16, whatever the file has
 };
 
 constexpr const char* Name(ActivationType type) {
-  return type == ActivationType::kF32 ? "f32" : "int8";
+  switch (type) {
+    case ActivationType::kF32:
+      return "f32";
+    case ActivationType::kInt8:
+      return "int8";
+    case ActivationType::kBf16:
+      return "bf16";
+  }
+  return "";
 }
 
 // The activation type that a weight of `format` runs with when `wanted` was asked for.
 constexpr ActivationType ActivationFor(ElementType format, ActivationType wanted) {
-  return IsQuantized(format) ? wanted : ActivationType::kF32;
+  const bool any_format = wanted == ActivationType::kBf16;
+  return any_format || IsQuantized(format) ? wanted : ActivationType::kF32;
 }
 
 // What a weight is for. Parts of one role are packed together, in this order.
@@ -43,6 +52,7 @@ enum class WeightRole : std::uint8_t {
 enum class PackLayout : std::uint8_t {
   kRows,          // the rows of the source as they are
   kColumnPanels,  // 32 outputs side by side, see kernels/README.md; the layout of the CPU
+  kBf16Rows,      // the rows rounded to bf16, parts one after another without a gap; CUDA's
 };
 
 inline constexpr std::int64_t kPanelColumns = 32;
@@ -72,8 +82,8 @@ struct PackedPart {
   std::int64_t first_output = 0;                     // column of the product where this part begins
   std::int64_t num_outputs = 0;
   std::int64_t byte_offset = 0;  // a multiple of 64
-  // Bytes of one row (kRows) or of one panel of 32 outputs over the whole K (kColumnPanels). The
-  // last panel is padded with zero bytes.
+  // Bytes of one row (kRows, kBf16Rows) or of one panel of 32 outputs over the whole K
+  // (kColumnPanels). The last panel is padded with zero bytes.
   std::int64_t unit_bytes = 0;
 };
 
@@ -88,8 +98,8 @@ struct PackPlan {
   bool is_identity = false;
 };
 
-// Pure. The embedding is laid out in rows whatever the target. InvalidArgument for shapes that no
-// kernel takes.
+// Pure. The embedding is laid out in rows, or bf16 rows, whatever the target. InvalidArgument for
+// shapes that no kernel takes.
 absl::StatusOr<PackPlan> PlanPack(std::span<const PartShape> parts, WeightRole role, Shard shard,
                                   PackTarget target);
 

@@ -9,12 +9,19 @@
 namespace pagoda::model {
 namespace {
 
-absl::StatusOr<kernels::ActivationType> ParseActivation(const std::string& name) {
+absl::StatusOr<kernels::ActivationType> ParseActivation(const std::string& name,
+                                                        kernels::PackLayout layout) {
+  if (layout == kernels::PackLayout::kBf16Rows) {
+    if (name == "auto" || name == "bf16") return kernels::ActivationType::kBf16;
+    return absl::InvalidArgumentError(
+        absl::StrCat("activation dtype '", name, "'; this backend has auto or bf16"));
+  }
   // auto is int8: weights that are not quantized run with f32 whatever was wanted.
   if (name == "auto" || name == "int8") return kernels::ActivationType::kInt8;
   if (name == "f32") return kernels::ActivationType::kF32;
   if (name == "bf16") {
-    return absl::UnimplementedError("activation dtype 'bf16' is not built; built are f32 and int8");
+    return absl::UnimplementedError(
+        "activation dtype 'bf16' is not built for this backend; built are f32 and int8");
   }
   return absl::InvalidArgumentError(
       absl::StrCat("activation dtype '", name, "'; expected auto, f32 or int8"));
@@ -43,7 +50,7 @@ absl::StatusOr<LoadPlan> PlanLoad(const Checkpoint& checkpoint, const LoadOption
                                   kernels::PackLayout layout) {
   LoadPlan plan;
   plan.config = checkpoint.config();
-  PAGODA_ASSIGN_OR_RETURN(plan.activation, ParseActivation(options.activation_dtype));
+  PAGODA_ASSIGN_OR_RETURN(plan.activation, ParseActivation(options.activation_dtype, layout));
   PAGODA_ASSIGN_OR_RETURN(const base::KvType kv_type, ParseKvType(options.kv_cache_dtype));
   PAGODA_ASSIGN_OR_RETURN(const std::int32_t max_model_len, MaxModelLen(options, plan.config));
   PAGODA_ASSIGN_OR_RETURN(
@@ -52,8 +59,9 @@ absl::StatusOr<LoadPlan> PlanLoad(const Checkpoint& checkpoint, const LoadOption
     return absl::InvalidArgumentError(absl::StrCat(
         "activation dtype 'int8' needs quantized weights; these are ", plan.weights.weight_format));
   }
-  plan.activation_dtype =
-      kernels::Name(plan.weights.has_quantized ? plan.activation : kernels::ActivationType::kF32);
+  plan.activation_dtype = kernels::Name(kernels::ActivationFor(
+      plan.weights.has_quantized ? kernels::ElementType::kQ8_0 : kernels::ElementType::kF32,
+      plan.activation));
   plan.kv_geometry = {.groups = {plan.config.KvGroupFor(kv_type)},
                       .block_size = options.block_size};
   plan.memory = PlanMemory(plan.kv_geometry, plan.weights.packed_bytes + plan.weights.mapped_bytes,

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/bits.h"
 #include "gtest/gtest.h"
 
 namespace pagoda::kernels {
@@ -50,6 +51,34 @@ TEST(KernelsPack, FloatWeightsKeepF32ActivationsBesideQuantizedOnes) {
   ASSERT_TRUE(plan.ok());
   EXPECT_EQ(plan->parts[0].activation, ActivationType::kF32);
   EXPECT_EQ(plan->parts[1].activation, ActivationType::kInt8);
+}
+
+TEST(KernelsPack, Bf16RowsAreRoundedWhateverTheFormatAndNeverUsedInPlace) {
+  constexpr PackTarget kTarget = {PackLayout::kBf16Rows, ActivationType::kBf16};
+  std::vector<float> values(2 * 32);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = 1.0f + static_cast<float>(i) * 0.003f;
+  std::vector<std::uint16_t> halves(32, 0x3f81);
+  const PartShape shapes[] = {{ElementType::kF32, 2, 32}, {ElementType::kBf16, 1, 32}};
+  const auto plan = PlanPack(shapes, WeightRole::kGateUp, {}, kTarget);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->bytes, 3 * 64);
+  EXPECT_EQ(plan->parts[0].activation, ActivationType::kBf16);
+  EXPECT_EQ(plan->parts[1].byte_offset, 2 * 64);
+  std::vector<std::byte> packed(static_cast<std::size_t>(plan->bytes));
+  const TensorView views[] = {
+      TensorView::Contiguous(reinterpret_cast<const std::byte*>(values.data()), ElementType::kF32,
+                             2, 32),
+      TensorView::Contiguous(reinterpret_cast<const std::byte*>(halves.data()), ElementType::kBf16,
+                             1, 32)};
+  Pack(*plan, views, packed);
+  const auto* const found = reinterpret_cast<const std::uint16_t*>(packed.data());
+  for (std::size_t i = 0; i < 64; ++i) ASSERT_EQ(found[i], base::Bf16FromFloat(values[i]));
+  for (std::size_t i = 64; i < 96; ++i) ASSERT_EQ(found[i], 0x3f81);
+  const auto embedding =
+      PlanPack(std::span(shapes).subspan(1), WeightRole::kEmbedding, {}, kTarget);
+  ASSERT_TRUE(embedding.ok());
+  EXPECT_EQ(embedding->layout, PackLayout::kBf16Rows);
+  EXPECT_FALSE(embedding->is_identity);
 }
 
 TEST(KernelsPack, TheEmbeddingStaysInRowsWhateverTheTarget) {

@@ -32,7 +32,7 @@ class KvPool {
                                  .head_size = shape.head_size,
                                  .type = shape.type};
     block_bytes_ = group.BytesPerToken() * shape.block_size;
-    const std::int64_t gap = shape.gaps ? 52 : 0;
+    const std::int64_t gap = shape.gaps ? 48 : 0;
     bytes_.assign(
         static_cast<std::size_t>(shape.num_blocks * block_bytes_ + (shape.num_blocks - 1) * gap),
         std::byte{0xff});

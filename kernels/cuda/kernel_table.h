@@ -1,0 +1,119 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/cuda/arguments.h"
+
+// Which kernels there are and what each takes of a multiprocessor. The launch bounds in the sources
+// and the shared bytes of launches come from here, and the static gate reads it.
+namespace pagoda::kernels::cuda {
+
+enum class KernelId : std::uint16_t {
+  kEmbed,
+  kRmsNorm,
+  kAdd,
+  kRoundRows,
+  kSiluMul,
+  kRope,
+  kWriteKv,
+  kRopeAndWriteKv,
+  kZeroBlocks,
+  kCopyBlocks,
+  kGemmFewRows,
+  kGemmManyRows,
+  kAttention32,
+  kAttention64,
+  kAttention96,
+  kAttention128,
+  kAttention256,
+};
+inline constexpr std::size_t kNumKernels = 17;
+
+// Threads of every kernel that works element by element.
+inline constexpr int kElementThreads = 128;
+inline constexpr int kElementsPerThread = 4;
+inline constexpr int kNormRowsPerCta = 4;  // a warp a row
+
+// --- matrix products ---------------------------------------------------------------------------
+
+struct GemmShape {
+  int row_tile, output_tile;  // of M and N per CTA
+  int stages;
+  static constexpr int kInputTile = 64;  // K per stage
+  static constexpr int kThreads = 128;
+  constexpr int SharedBytes() const { return stages * (row_tile + output_tile) * kInputTile * 2; }
+};
+inline constexpr GemmShape kGemmFewRows = {8, 64, 3};
+inline constexpr GemmShape kGemmManyRows = {64, 64, 3};
+// Up to so many rows the first form is used. A matter of speed: the bits are the same.
+inline constexpr int kFewRows = 16;
+
+// --- attention ---------------------------------------------------------------------------------
+
+// Every shape fits the 99 KB that the smallest supported multiprocessors (sm_86, sm_89, sm_120)
+// have.
+struct AttentionShape {
+  int head_size;
+  int rows;  // packed query rows per CTA, 16 for each warp
+  int tile;  // tokens
+  int stages;
+  constexpr int NumThreads() const { return rows * 2; }
+  // K and V tiles, the rounded query, the running total in fp32.
+  constexpr int SharedBytes() const {
+    return stages * 2 * tile * head_size * 2 + rows * head_size * 2 + rows * head_size * 4;
+  }
+};
+constexpr AttentionShape AttentionShapeOf(int head_size) {
+  if (head_size <= 96) return {head_size, 64, 64, 2};
+  if (head_size <= 128) return {head_size, 32, 64, 2};
+  return {head_size, 16, 32, 2};
+}
+inline constexpr int kChunkTokens = 256;
+
+// --- the table ---------------------------------------------------------------------------------
+
+struct KernelInfo {
+  KernelId id;
+  const char* name;
+  std::size_t argument_bytes;
+  int num_threads;
+  int ctas_per_sm;  // at least
+  int shared_bytes;
+};
+
+constexpr KernelInfo ElementKernel(KernelId id, const char* name, std::size_t argument_bytes) {
+  return {id, name, argument_bytes, kElementThreads, 4, 0};
+}
+constexpr KernelInfo GemmKernel(KernelId id, const char* name, const GemmShape& shape) {
+  return {id, name, sizeof(GemmArguments), GemmShape::kThreads, 2, shape.SharedBytes()};
+}
+constexpr KernelInfo AttentionKernel(KernelId id, const char* name, int head_size) {
+  const AttentionShape shape = AttentionShapeOf(head_size);
+  return {id, name, sizeof(AttentionArguments), shape.NumThreads(), 1, shape.SharedBytes()};
+}
+
+// In the order of KernelId.
+inline constexpr KernelInfo kKernels[kNumKernels] = {
+    ElementKernel(KernelId::kEmbed, "Embed", sizeof(EmbedArguments)),
+    ElementKernel(KernelId::kRmsNorm, "RmsNorm", sizeof(RmsNormArguments)),
+    ElementKernel(KernelId::kAdd, "Add", sizeof(AddArguments)),
+    ElementKernel(KernelId::kRoundRows, "RoundRows", sizeof(RoundRowsArguments)),
+    ElementKernel(KernelId::kSiluMul, "SiluMul", sizeof(SiluMulArguments)),
+    ElementKernel(KernelId::kRope, "Rope", sizeof(RopeArguments)),
+    ElementKernel(KernelId::kWriteKv, "WriteKv", sizeof(RopeArguments)),
+    ElementKernel(KernelId::kRopeAndWriteKv, "RopeAndWriteKv", sizeof(RopeArguments)),
+    ElementKernel(KernelId::kZeroBlocks, "ZeroBlocks", sizeof(BlockArguments)),
+    ElementKernel(KernelId::kCopyBlocks, "CopyBlocks", sizeof(BlockArguments)),
+    GemmKernel(KernelId::kGemmFewRows, "GemmFewRows", kGemmFewRows),
+    GemmKernel(KernelId::kGemmManyRows, "GemmManyRows", kGemmManyRows),
+    AttentionKernel(KernelId::kAttention32, "Attention<32>", 32),
+    AttentionKernel(KernelId::kAttention64, "Attention<64>", 64),
+    AttentionKernel(KernelId::kAttention96, "Attention<96>", 96),
+    AttentionKernel(KernelId::kAttention128, "Attention<128>", 128),
+    AttentionKernel(KernelId::kAttention256, "Attention<256>", 256),
+};
+
+constexpr const KernelInfo& InfoOf(KernelId id) { return kKernels[static_cast<std::size_t>(id)]; }
+
+}  // namespace pagoda::kernels::cuda
