@@ -7,6 +7,8 @@
 #include "base/runtime/machine_cores.h"
 #include "base/status_macros.h"
 #include "kernels/cpu/cpu_ops.h"
+#include "kernels/cuda/ops/cuda_ops.h"
+#include "kernels/emulation/emulated_device.h"
 #include "kernels/ops.h"
 #include "kernels/reference/reference_ops.h"
 #include "model/forward_pass.h"
@@ -18,10 +20,21 @@
 namespace pagoda::model {
 namespace {
 
+absl::StatusOr<std::unique_ptr<kernels::Ops>> MakeEmulatedCudaOps() {
+  return kernels::cuda::MakeCudaOps(kernels::emulation::MakeEmulatedDevice({}));
+}
+
 absl::StatusOr<std::unique_ptr<kernels::Ops>> MakeOps(const ModelOptions& options) {
-  if (options.device != "cpu") {
+  if (options.device == "emulated-cuda") return MakeEmulatedCudaOps();
+  if (options.device == "cuda") {
     return absl::UnimplementedError(
-        absl::StrCat("device '", options.device, "' is not built; built is 'cpu'"));
+        "device 'cuda': this build has no CUDA driver behind it; the CUDA kernels run on 'cpu' "
+        "cores "
+        "as device 'emulated-cuda', slowly");
+  }
+  if (options.device != "cpu") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("device '", options.device, "'; expected cpu, emulated-cuda or cuda"));
   }
   if (options.ops == "reference") return kernels::MakeReferenceOps();
   if (options.ops != "auto" && options.ops != "cpu") {

@@ -34,7 +34,7 @@ struct ModelInput {
 
 // Reserve of rows and sizes, fixed at start.
 struct ModelOptions {
-  std::string device = "cpu";
+  std::string device = "cpu";             // or emulated-cuda
   std::string activation_dtype = "auto";  // auto, f32, bf16, int8
   std::string kv_cache_dtype = "auto";    // auto, bf16, f32
   std::string ops = "auto";               // auto, reference: the plain loops, for tests

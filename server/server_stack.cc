@@ -43,6 +43,7 @@ std::int32_t MaxLogitRows(const ServerConfig& config) {
 model::ModelOptions ModelOptionsOf(const ServerConfig& config,
                                    const std::function<bool()>& stop_asked) {
   model::ModelOptions options;
+  options.device = config.device;
   options.activation_dtype = config.activation_dtype;
   options.kv_cache_dtype = config.kv_cache_dtype;
   options.num_threads = config.threads;

@@ -38,6 +38,10 @@ void AddModelFlags(CLI::App& app, ServerConfig& config) {
   app.add_option("--served-model-name", config.served_model_name,
                  "Name that requests may use; repeat for more. Default: the file's name")
       ->group(group);
+  app.add_option("--device", config.device,
+                 "cpu; emulated-cuda: the CUDA kernels on the host, for tests; cuda")
+      ->group(group)
+      ->check(CLI::IsMember({"cpu", "emulated-cuda", "cuda"}));
   app.add_option("--max-model-len", config.max_model_len,
                  "Tokens of prompt and reply together; 0: as the model says")
       ->group(group)

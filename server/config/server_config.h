@@ -11,6 +11,7 @@ namespace pagoda::server {
 // underscores; the help text of config_parser.cc is their documentation.
 struct ServerConfig {
   std::string model;
+  std::string device = "cpu";
   std::vector<std::string> served_model_name;  // empty: the file's name without its ending
   std::string listen = "127.0.0.1:8470";
   std::string port_file;

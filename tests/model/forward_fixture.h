@@ -24,12 +24,14 @@ struct TinyRun {
     std::string ops = "auto";
     int num_threads = 1;
     fixtures::TinyOptions tiny = {};
+    std::string device = "cpu";
   };
 
   explicit TinyRun(const Kind& kind) {
     const std::string path = fixtures::TemporaryPath("tiny_run.gguf");
     EXPECT_TRUE(fixtures::WriteTinyGguf(path, kind.tiny).ok());
     ModelOptions options;
+    options.device = kind.device;
     options.activation_dtype = kind.activation;
     options.kv_cache_dtype = kind.kv;
     options.ops = kind.ops;

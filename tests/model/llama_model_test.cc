@@ -66,7 +66,11 @@ TEST(ModelLoad, RefusesOptionsByName) {
   ExpectRefused(options, absl::StatusCode::kInvalidArgument, "KV cache dtype 'fp16'");
   options = {};
   options.device = "cuda";
-  ExpectRefused(options, absl::StatusCode::kUnimplemented, "device 'cuda' is not built");
+  ExpectRefused(options, absl::StatusCode::kUnimplemented,
+                "device 'cuda': this build has no CUDA driver");
+  options = {};
+  options.device = "tpu";
+  ExpectRefused(options, absl::StatusCode::kInvalidArgument, "expected cpu, emulated-cuda or cuda");
   options = {};
   options.max_model_len = 257;
   ExpectRefused(options, absl::StatusCode::kInvalidArgument, "maximum model length 257");

@@ -1,0 +1,92 @@
+// The server on the CUDA kernels, played by the host.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <filesystem>
+
+#include "tests/process/server_fixture.h"
+
+namespace pagoda::process {
+namespace {
+
+using testing::HasSubstr;
+
+// TINY64: bf16 weights, heads of 64, blocks of 16.
+std::string Tiny64File() {
+  const std::string path = FreshFile("-tiny64.gguf");
+  const fixtures::TinyOptions tiny = {.weight_type = formats::GgufType::kBf16,
+                                      .embedding_type = formats::GgufType::kBf16,
+                                      .tied = false,
+                                      .head_size = 64};
+  const absl::Status written = fixtures::WriteTinyGguf(path, tiny);
+  EXPECT_TRUE(written.ok()) << written.ToString();
+  return path;
+}
+
+std::vector<std::string> FlagsFor(const std::string& device) {
+  return {"--device", device, "--kv-cache-memory", "16MiB", "--max-num-batched-tokens", "96"};
+}
+
+v1::GenerateRequest Greedy(int prompt, int max_tokens, std::uint32_t salt) {
+  v1::GenerateRequest request = TinyRequest(prompt, max_tokens, salt);
+  request.mutable_sampling()->set_temperature(0);
+  return request;
+}
+
+TEST(EmulatedCudaServer, AnswersWithTheSameTokensColdCachedAndInABatchAndSaysWhatItRunsOn) {
+  Server server(Tiny64File(), FlagsFor("emulated-cuda"));
+  v1::Model model;
+  ::grpc::ClientContext context;
+  ASSERT_TRUE(server.stub->GetModel(&context, {}, &model).ok());
+  EXPECT_THAT(model.DebugString(), HasSubstr("cuda-mma16-1/bf16"));
+
+  std::vector<Reply> cold;
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    cold.push_back(server.Generate(TinyRequest(18 + 9 * static_cast<int>(i), 8, i)));
+    ASSERT_TRUE(cold.back().status.ok()) << cold.back().status.error_message();
+    EXPECT_EQ(cold.back().tokens.size(), 8u);
+    EXPECT_EQ(cold.back().finish.receipt().cached_tokens(), 0u);
+  }
+  std::vector<std::jthread> clients;
+  std::vector<Reply> again(cold.size());
+  for (std::uint32_t i = 0; i < cold.size(); ++i) {
+    clients.emplace_back([&, i] {
+      ::grpc::ClientContext own;
+      again[i] =
+          ReadAll(*server.stub->Generate(&own, TinyRequest(18 + 9 * static_cast<int>(i), 8, i)));
+    });
+  }
+  clients.clear();
+  for (std::size_t i = 0; i < cold.size(); ++i) {
+    EXPECT_EQ(again[i].tokens, cold[i].tokens);
+    EXPECT_GT(again[i].finish.receipt().cached_tokens(), 0u);
+  }
+  server.process.Signal(SIGTERM);
+  EXPECT_EQ(server.process.Wait(), 0);
+}
+
+TEST(EmulatedCudaServer, AnswersMostlyWithTheCpusGreedyTokens) {
+  Server cuda(Tiny64File(), FlagsFor("emulated-cuda"));
+  Server cpu(Tiny64File(), FlagsFor("cpu"));
+  int num_equal = 0;
+  for (std::uint32_t i = 0; i < 6; ++i) {
+    const v1::GenerateRequest request = Greedy(10 + 5 * static_cast<int>(i), 4, i);
+    const Reply found = cuda.Generate(request);
+    ASSERT_TRUE(found.status.ok()) << found.status.error_message();
+    num_equal += found.tokens == cpu.Generate(request).tokens ? 1 : 0;
+  }
+  // Random weights now and then give two tokens the same chance to within the rounding of bf16.
+  EXPECT_GE(num_equal, 5);
+}
+
+TEST(EmulatedCudaServer, AGpuThatThisBuildCannotDriveIsAnErrorThatSaysSo) {
+  const std::string path = Tiny64File();
+  ServerProcess process({"--model", path, "--device", "cuda"});
+  EXPECT_EQ(process.Wait(), 1);
+  EXPECT_THAT(process.log(), HasSubstr("this build has no CUDA driver behind it"));
+  std::filesystem::remove(path);
+}
+
+}  // namespace
+}  // namespace pagoda::process
