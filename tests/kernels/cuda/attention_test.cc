@@ -31,7 +31,8 @@ class Sequence {
              .block_size = shape.block_size,
              .num_blocks =
                  static_cast<std::int32_t>(base::DivUp(length, std::int64_t{shape.block_size})) + 2,
-             .gaps = true}),
+             .gaps = true,
+             .gap_bytes = 48}),
         table_(ScrambledBlocks(pool_.shape().num_blocks, random_)) {
     // Exactly the entries that may be read.
     table_.resize(static_cast<std::size_t>(base::DivUp(length, std::int64_t{shape.block_size})));

@@ -36,7 +36,12 @@ TEST_F(CudaTest, RopeHasTheReferencesBitsForAllKindsOfPairs) {
 
 std::vector<PoolShape> PoolShapes() {
   return {{.num_heads = 3, .head_size = 32, .block_size = 4},
-          {.num_heads = 2, .head_size = 64, .block_size = 16, .num_blocks = 8, .gaps = true},
+          {.num_heads = 2,
+           .head_size = 64,
+           .block_size = 16,
+           .num_blocks = 8,
+           .gaps = true,
+           .gap_bytes = 48},
           {.num_heads = 1, .head_size = 96, .block_size = 64, .num_blocks = 8}};
 }
 

@@ -20,6 +20,7 @@ struct PoolShape {
   std::int32_t num_blocks = 8;
   std::int32_t num_layers = 2;
   bool gaps = false;  // bytes between blocks that belong to nobody
+  std::int32_t gap_bytes = 52;
 };
 
 // A KV pool in which every byte is a NaN until something is written, in a buffer of the exact size.
@@ -32,7 +33,7 @@ class KvPool {
                                  .head_size = shape.head_size,
                                  .type = shape.type};
     block_bytes_ = group.BytesPerToken() * shape.block_size;
-    const std::int64_t gap = shape.gaps ? 48 : 0;
+    const std::int64_t gap = shape.gaps ? shape.gap_bytes : 0;
     bytes_.assign(
         static_cast<std::size_t>(shape.num_blocks * block_bytes_ + (shape.num_blocks - 1) * gap),
         std::byte{0xff});
