@@ -8,6 +8,7 @@
 
 #include "base/bits.h"
 #include "base/check.h"
+#include "scheduler/fair_counters.h"
 #include "scheduler/growth.h"
 #include "scheduler/lifecycle.h"
 #include "scheduler/owner_check.h"
@@ -119,28 +120,93 @@ std::int32_t StartOf(const SchedulerState& state, const Choice& choice, const Of
                   choice.num_known() - 1);
 }
 
-bool IsAffordable(SchedulerState& state, LiveRequest& live, const StepBudget& budget) {
-  if (state.running.size() + static_cast<std::size_t>(live.num_open) > state.slots.size()) {
-    return false;
-  }
+const StepBudget& BudgetOf(const SchedulerState& state, const Tenant& tenant, Purse purse) {
+  return purse == Purse::kFloor ? tenant.floor_left : state.left;
+}
+
+bool MayHaveSlots(const SchedulerState& state, const LiveRequest& live, Purse purse) {
+  const Tenant& tenant = state.TenantOf(live);
+  if (IsAtItsLimit(tenant)) return false;
+  if (purse == Purse::kFloor) return tenant.num_slots + live.num_open <= tenant.floors.slots;
+  return live.num_open <= state.num_free_slots();
+}
+
+// Blocks that the admission would pin. `first`, unless null, is told the offer to the first open
+// choice.
+std::int32_t NeedOf(SchedulerState& state, LiveRequest& live, Offer* first = nullptr) {
   std::int32_t num_pinned = 0;
   bool is_first = true;
   for (std::uint32_t i = 0; i < live.request->num_choices(); ++i) {
-    const Choice& choice = live.request->choice(i);
-    if (!choice.is_open()) continue;
+    if (!live.request->choice(i).is_open()) continue;
     const Offer offer = LookUp(state, live, i, is_first);
     num_pinned += offer.num_pinned();
-    if (!std::exchange(is_first, false)) continue;
-    const std::int32_t known = choice.num_known();
-    if (known > state.history_room_tokens) return false;  // a fresh plan has room for any sequence
-    const std::int32_t start = StartOf(state, choice, offer);
-    if (FittingTokens({start, 0}, known - start, budget.tokens, state.block_size(), budget,
-                      live.scored_rows()) <= 0) {
-      return false;
-    }
+    if (std::exchange(is_first, false) && first != nullptr) *first = offer;
   }
+  return num_pinned;
+}
+
+bool FitsStep(const SchedulerState& state, const LiveRequest& live, const Offer& offer,
+              Purse purse) {
+  const Choice& choice = live.first_open();
+  const Tenant& tenant = state.TenantOf(live);
+  const StepBudget& budget = BudgetOf(state, tenant, purse);
+  const std::int32_t known = choice.num_known();
+  // A fresh plan has room for any sequence.
+  if (known > tenant.history_room_tokens) return false;
+  const std::int32_t start = StartOf(state, choice, offer);
+  return FittingTokens({start, 0}, known - start, budget.tokens, state.block_size(), budget,
+                       live.scored_rows()) > 0;
+}
+
+// New shares come into force once what is held fits them, so what would not fit them waits; but for
+// a request that could never run under them, and whose end they wait for.
+bool DelaysNewShares(const SchedulerState& state, const LiveRequest& live, std::int32_t need) {
+  if (state.pending_tenants.empty()) return false;
   const base::TenantId tenant = live.request->tenant;
-  return state.pool.CanTake(tenant, num_pinned) && state.pool.KeepsWatermark(tenant, num_pinned);
+  const std::int32_t capacity = CapacityOf(state.pool.num_usable(), state.pending_tenants, tenant);
+  if (live.request->WorstCaseBlocks(state.block_size()) > capacity) return false;
+  const std::int32_t pinned = state.pool.num_pinned(tenant) + need;
+  if (pinned <= state.pending_shares[tenant.value()].reserve_blocks) return false;
+  return !state.pool.FitsShares(state.pending_shares, tenant, need);
+}
+
+Admission JudgeBlocks(const SchedulerState& state, const LiveRequest& live, std::int32_t need,
+                      base::RequestId barrier) {
+  const base::TenantId tenant = live.request->tenant;
+  const TenantConfig& config = state.TenantOf(live).config;
+  if (!state.pool.CanTake(tenant, need)) {
+    return config.isolated ? Admission::kRefused : Admission::kRefusedForCommon;
+  }
+  // Never of an isolated tenant.
+  const bool draws_on_common = state.pool.num_pinned(tenant) + need > config.reserve_blocks;
+  if (draws_on_common && barrier < live.request->id) return Admission::kRefused;
+  if (!state.pool.KeepsWatermark(tenant, need)) return Admission::kRefusedForCommon;
+  return DelaysNewShares(state, live, need) ? Admission::kRefused : Admission::kGiven;
+}
+
+// The youngest request of all tenants that have more slots than their floor. As a request has no
+// more choices than its tenant's floor has slots, it is never the tenant's only one.
+RequestIndex ChooseSlotVictim(const SchedulerState& state) {
+  for (std::size_t i = state.running.size(); i-- > 0;) {
+    const Sequence& sequence = state.SequenceIn(state.running[i]);
+    const Tenant& tenant = state.TenantOf(state.RequestOf(sequence));
+    if (tenant.num_slots > tenant.floors.slots) return sequence.request;
+  }
+  PAGODA_CHECK_MSG(false, "a tenant below its floor finds no slot and nobody above theirs");
+  return Slot::kNobody;
+}
+
+void TakeSlots(SchedulerState& state, const LiveRequest& taker) {
+  while (state.num_free_slots() < taker.num_open) {
+    const RequestIndex victim = ChooseSlotVictim(state);
+    const Tenant& loser = state.TenantOf(state.requests[victim]);
+    PAGODA_CHECK_MSG(&loser != &state.TenantOf(taker), "E3: a slot is taken from its own tenant");
+    PAGODA_CHECK_MSG(loser.num_slots > loser.floors.slots,
+                     "E3: a slot victim's tenant is within its floor");
+    PAGODA_CHECK_MSG(loser.num_running > 1, "E4: a slot victim is its tenant's only request");
+    ++state.tenants[state.requests[victim].request->tenant.value()].counts.num_slot_victims;
+    Preempt(state, victim);
+  }
 }
 
 void OpenNamespace(SchedulerState& state, LiveRequest& live) {
@@ -185,7 +251,7 @@ void TakeOwnBlocks(SchedulerState& state, Sequence& sequence, Offer& offer) {
   for (BlockRef& ref : refs.subspan(1)) state.draft.AddZero(sequence.slot, ref.id());
   for (BlockRef& ref : refs) state.tables.Append(sequence.slot, std::move(ref));
   sequence.last_handed_job = state.draft.job();
-  state.RequestOf(sequence).receipt.blocks_touched += offer.num_blocks;
+  CountHandedOut(state, state.RequestOf(sequence), offer.num_blocks);
 }
 
 // Takes what was found, before anything is handed out: a block that one choice holds is not evicted
@@ -216,23 +282,64 @@ void CountAdmission(SchedulerState& state, RequestIndex index, const Sequence& f
   receipt.cached_tokens = first.num_planned;
   receipt.queue_steps = state.num_steps - live.added_at_step;
   state.counters.prompt_tokens += receipt.prompt_tokens;
-  ++state.TenantOf(live).counts.num_admitted;
-  state.TenantOf(live).counts.prompt_tokens += receipt.prompt_tokens;
+  Tenant& tenant = state.TenantOf(live);
+  ++tenant.counts.num_admitted;
+  tenant.counts.prompt_tokens += receipt.prompt_tokens;
+  --tenant.num_new;
+  Charge(tenant, kChargeOfPromptToken * receipt.prompt_tokens);
   state.counters.cached_tokens += receipt.cached_tokens;
   state.QueueOf(live).CountOvertakes(index);
 }
 
 }  // namespace
 
-bool CanAdmit(SchedulerState& state, RequestIndex index, const StepBudget& budget) {
-  return IsAffordable(state, state.requests[index], budget);
+std::int32_t NeedOfHead(SchedulerState& state, base::TenantId id, RequestIndex head) {
+  Tenant& tenant = state.tenants[id.value()];
+  if (tenant.judged_head != head) {
+    tenant.judged_head = head;
+    tenant.head_need_blocks = NeedOf(state, state.requests[head]);
+  }
+  return tenant.head_need_blocks;
 }
 
-bool TryAdmit(SchedulerState& state, RequestIndex index, const StepBudget& budget) {
-  LiveRequest& live = state.requests[index];
-  if (!IsAffordable(state, live, budget)) return false;
+void RaiseBarrier(SchedulerState& state) {
+  for (std::uint32_t t = 0; t < state.tenants.size(); ++t) {
+    const auto head = state.queues[t].Head();
+    if (!head.has_value() || !state.tenants[t].is_elastic()) continue;
+    const LiveRequest& live = state.requests[*head];
+    if (live.request->id >= state.barrier) continue;
+    if (!MayHaveSlots(state, live, Purse::kFloor) && !MayHaveSlots(state, live, Purse::kRest)) {
+      continue;
+    }
+    const std::int32_t need = NeedOfHead(state, base::TenantId(t), *head);
+    if (JudgeBlocks(state, live, need, kNoBarrier) == Admission::kRefusedForCommon) {
+      state.barrier = live.request->id;
+    }
+  }
+}
 
-  // From here on nothing is refused.
+Admission Judge(SchedulerState& state, RequestIndex index, Purse purse) {
+  LiveRequest& live = state.requests[index];
+  PAGODA_CHECK(purse == Purse::kFloor || state.TenantOf(live).is_elastic());
+  if (!MayHaveSlots(state, live, purse)) return Admission::kRefused;
+  if (BudgetOf(state, state.TenantOf(live), purse).tokens <= 0) return Admission::kRefused;
+  // The head's need is asked for once in a plan: a refusal by it costs no second look.
+  const std::int32_t known_need = NeedOfHead(state, live.request->tenant, index);
+  const Admission at_first = JudgeBlocks(state, live, known_need, state.barrier);
+  if (at_first != Admission::kGiven) return at_first;
+  Offer first;
+  const std::int32_t need = NeedOf(state, live, &first);
+  if (!FitsStep(state, live, first, purse)) return Admission::kRefused;
+  return JudgeBlocks(state, live, need, state.barrier);
+}
+
+Admission TryAdmit(SchedulerState& state, RequestIndex index, Purse purse) {
+  LiveRequest& live = state.requests[index];
+  const Admission judged = Judge(state, index, purse);
+  if (judged != Admission::kGiven) return judged;
+
+  // From here on nothing is refused. Slots come last: what they cost is not paid in vain.
+  TakeSlots(state, live);
   state.QueueOf(live).Remove(index);
   StartRunning(state, index);
   OpenNamespace(state, live);
@@ -259,7 +366,7 @@ bool TryAdmit(SchedulerState& state, RequestIndex index, const StepBudget& budge
     TakeOwnBlocks(state, sequence, offer);
   }
   CountAdmission(state, index, first_sequence);
-  return true;
+  return Admission::kGiven;
 }
 
 }  // namespace pagoda::scheduler

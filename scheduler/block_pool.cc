@@ -39,7 +39,7 @@ BlockPool::BlockPool(const Options& options, PrefixCache& index)
   PAGODA_CHECK(common_ >= 0);
   to_scrub_.reserve(blocks_.size());
   evictions_.reserve(blocks_.size());
-  watermark_ = base::DivUp(num_usable() * kWatermarkPercent, 100);
+  watermark_ = WatermarkOf(num_usable());
   for (std::uint32_t item = 1; item < blocks_.size(); ++item) InsertAfter(free_, free_.last, item);
   counts_[static_cast<std::size_t>(BlockState::kFree)] = options.num_blocks - 1;
 }
@@ -82,6 +82,18 @@ bool BlockPool::KeepsWatermark(base::TenantId tenant, std::int32_t count) const 
   return common_ - (in_use - account.Excess() + excess_after) >= watermark_;
 }
 
+std::int32_t BlockPool::WatermarkOf(std::int32_t num_usable) {
+  return static_cast<std::int32_t>(
+      base::DivUp<std::int64_t>(std::int64_t{num_usable} * kWatermarkPercent, 100));
+}
+
+bool BlockPool::CouldTakeAlone(base::TenantId tenant, std::int32_t count) const {
+  const Account& account = accounts_[tenant.value()];
+  if (!FitsShare(account, account.pinned, account.Excess(), count)) return false;
+  const std::int32_t excess = std::max(0, account.pinned + count - account.share.reserve_blocks);
+  return excess <= account.Excess() || account.Excess() == 0 || common_ - excess >= watermark_;
+}
+
 std::int32_t BlockPool::Capacity(base::TenantId tenant) const {
   const TenantShare& share = accounts_[tenant.value()].share;
   return share.reserve_blocks + (share.isolated ? 0 : common_);
@@ -92,22 +104,26 @@ bool BlockPool::IsOverReserve(base::TenantId tenant) const {
   return account.pinned - account.retiring > account.share.reserve_blocks;
 }
 
-bool BlockPool::TrySetShares(std::span<const TenantShare> shares) {
+bool BlockPool::FitsShares(std::span<const TenantShare> shares, base::TenantId tenant,
+                           std::int32_t count) const {
   PAGODA_CHECK(shares.size() == accounts_.size());
-  std::int32_t common = num_usable();
-  std::int32_t excess = 0;
+  std::int32_t room = num_usable();
   for (std::size_t t = 0; t < shares.size(); ++t) {
-    const std::int32_t above = std::max(0, accounts_[t].pinned - shares[t].reserve_blocks);
+    const std::int32_t pinned = accounts_[t].pinned + (t == tenant.value() ? count : 0);
+    const std::int32_t above = std::max(0, pinned - shares[t].reserve_blocks);
     if (shares[t].isolated && above > 0) return false;
-    common -= shares[t].reserve_blocks;
-    excess += above;
+    room -= shares[t].reserve_blocks + above;
   }
-  PAGODA_CHECK(common >= 0);
-  if (excess > common) return false;
-  common_ = common;
+  return room >= 0;
+}
+
+bool BlockPool::TrySetShares(std::span<const TenantShare> shares) {
+  if (!FitsShares(shares, base::TenantId(0), 0)) return false;
+  common_ = num_usable();
   for (std::size_t t = 0; t < shares.size(); ++t) {
     Account& account = accounts_[t];
     account.share = shares[t];
+    common_ -= account.share.reserve_blocks;
     while (account.share.isolated && account.used > account.share.reserve_blocks) {
       ++num_evictions_;
       DropCached(base::BlockId(account.cached.first));

@@ -72,6 +72,9 @@ class BlockPool {
   bool CanTakeSoon(base::TenantId tenant, std::int32_t count) const;
   // An admission that draws on common leaves a watermark of it, unless nobody draws on it yet.
   bool KeepsWatermark(base::TenantId tenant, std::int32_t count) const;
+  static std::int32_t WatermarkOf(std::int32_t num_usable);
+  // Both, if no other tenant held anything.
+  bool CouldTakeAlone(base::TenantId tenant, std::int32_t count) const;
   // Blocks the tenant can ever hold.
   std::int32_t Capacity(base::TenantId tenant) const;
   // pinned - retiring > reserve: the tenant may lose a running request to another tenant's growth.
@@ -79,6 +82,9 @@ class BlockPool {
   // New shares, of the same tenants. False, and nothing changes, while more is pinned than they
   // allow. An isolated tenant's cache shrinks to its new reserve at once.
   bool TrySetShares(std::span<const TenantShare> shares);
+  // Whether new shares could still be set after the tenant took that many.
+  bool FitsShares(std::span<const TenantShare> shares, base::TenantId tenant,
+                  std::int32_t count) const;
 
   // --- Moves
   // What is released from here on is released at `now`, which never goes back.

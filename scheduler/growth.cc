@@ -22,6 +22,11 @@ std::int32_t WorkOf(const SchedulerState& state, const LiveRequest& live) {
   return tokens;
 }
 
+// To another tenant's growth: what is taken must be above the loser's reserve, and of use.
+bool MayLose(const SchedulerState& state, const LiveRequest& loser, const LiveRequest& taker) {
+  return state.TenantOf(taker).is_elastic() && state.pool.IsOverReserve(loser.request->tenant);
+}
+
 // A paused one first, whatever its age; else the younger one that loses the least work.
 std::optional<RequestIndex> ChooseVictim(const SchedulerState& state, RequestIndex requester) {
   const LiveRequest& taker = state.requests[requester];
@@ -37,8 +42,7 @@ std::optional<RequestIndex> ChooseVictim(const SchedulerState& state, RequestInd
     seen = index;
     const LiveRequest& live = state.requests[index];
     if (!live.paused && live.request->id < taker.request->id) continue;
-    const bool is_foreign = live.request->tenant != taker.request->tenant;
-    if (is_foreign && !state.pool.IsOverReserve(live.request->tenant)) continue;
+    if (live.request->tenant != taker.request->tenant && !MayLose(state, live, taker)) continue;
     if (!victim.has_value() || rank(index) < rank(*victim)) victim = index;
   }
   return victim;
@@ -57,9 +61,8 @@ bool Grow(SchedulerState& state, const Sequence& sequence, std::int32_t num_toke
     const auto victim = ChooseVictim(state, sequence.request);
     if (!victim.has_value()) return false;
     const LiveRequest& loser = state.requests[*victim];
-    PAGODA_CHECK_MSG(
-        loser.request->tenant == tenant || state.pool.IsOverReserve(loser.request->tenant),
-        "E3: a victim's tenant is within its reserve");
+    PAGODA_CHECK_MSG(loser.request->tenant == tenant || MayLose(state, loser, live),
+                     "E3: a victim's tenant is within its reserve");
     PAGODA_CHECK_MSG(loser.paused || loser.request->id > live.request->id,
                      "E4: a victim for blocks is older than the requester");
     Preempt(state, *victim);
@@ -80,9 +83,19 @@ void TakeBlocks(SchedulerState& state, base::SlotId slot, std::int32_t count) {
     state.tables.Append(slot, std::move(ref));
   }
   if (count > 0) sequence.last_handed_job = state.draft.job();
+  CountHandedOut(state, live, count);
   Receipt& receipt = live.receipt;
-  receipt.blocks_touched += count;
   receipt.blocks_peak = std::max<std::int64_t>(receipt.blocks_peak, BlocksHeld(state, live));
+}
+
+// What a plan hands out stays pinned until its fence, so no tenant's zeros are more than it can
+// hold, and the plan's list has room for all of them.
+void CountHandedOut(SchedulerState& state, LiveRequest& live, std::int32_t count) {
+  live.receipt.blocks_touched += count;
+  Tenant& tenant = state.TenantOf(live);
+  tenant.num_handed_out += count;
+  PAGODA_CHECK_MSG(tenant.num_handed_out <= state.pool.Capacity(live.request->tenant),
+                   "a plan hands out more to a tenant than it can hold");
 }
 
 }  // namespace pagoda::scheduler

@@ -72,6 +72,7 @@ void StopSequence(SchedulerState& state, base::SlotId slot_id, PartialBlock part
   const auto place = std::ranges::find(state.running, slot_id);
   PAGODA_CHECK(place != state.running.end());
   state.running.erase(place);
+  --state.TenantOf(state.RequestOf(sequence)).num_slots;
   state.ChoiceOf(sequence).slot.reset();
 }
 
@@ -104,6 +105,7 @@ void StopRunning(SchedulerState& state, RequestIndex index, PartialBlock partial
   }
   live.phase = LiveRequest::Phase::kWaiting;
   live.incarnation = 0;
+  --state.TenantOf(live).num_running;
 }
 
 // Tokens that jobs in flight will still draw for a choice that has ended.
@@ -169,6 +171,7 @@ void PublishFull(SchedulerState& state, Sequence& sequence, std::int32_t block_i
 
 void StartSequence(SchedulerState& state, RequestIndex index, std::uint32_t choice_index) {
   const NewRequest& request = *state.requests[index].request;
+  ++state.TenantOf(state.requests[index]).num_slots;
   const auto slot = std::ranges::find(state.slots, Slot::kNobody, &Slot::request);
   PAGODA_CHECK(slot != state.slots.end());
   slot->request = index;
@@ -201,6 +204,7 @@ void Finish(SchedulerState& state, RequestIndex index, FinishReason reason) {
     live.receipt.generated_tokens += choice.num_known() - live.request->prompt_length();
   }
   if (!live.was_admitted) live.receipt.queue_steps = state.num_steps - live.added_at_step;
+  state.TenantOf(live).num_new -= !live.was_admitted;
   const bool was_admitted = live.was_admitted;
   const base::Instant admitted_at = live.admitted_at;
   const Receipt receipt = live.receipt;
@@ -251,6 +255,7 @@ void StartRunning(SchedulerState& state, RequestIndex index) {
   PAGODA_CHECK(live.phase == LiveRequest::Phase::kWaiting);
   live.phase = LiveRequest::Phase::kRunning;
   live.incarnation = ++state.incarnations;
+  ++state.TenantOf(live).num_running;
   for (std::uint32_t i = 0; i < live.request->num_choices(); ++i) {
     if (live.request->choice(i).is_open()) StartSequence(state, index, i);
   }
@@ -329,7 +334,7 @@ void AdoptAhead(SchedulerState& state, Sequence& sequence) {
   const std::int32_t block_size = state.block_size();
   if (!ReadsCache(state, live)) return;
   if (state.draft.ItemOf(sequence.slot) != nullptr) return;
-  while (sequence.num_planned % block_size == 0 && state.table_room_entries > 0 &&
+  while (sequence.num_planned % block_size == 0 && state.TenantOf(live).table_room_entries > 0 &&
          sequence.num_planned + block_size <= sequence.num_known &&
          sequence.num_expected == sequence.num_known) {
     const std::int32_t next = sequence.num_planned / block_size;
@@ -347,7 +352,7 @@ void AdoptAhead(SchedulerState& state, Sequence& sequence) {
     if (pins_one_more && !state.pool.CanTake(live.request->tenant, 1)) return;
 
     // What it has not been told of is counted when its item begins.
-    if (state.tables.is_told(sequence.slot, next)) --state.table_room_entries;
+    if (state.tables.is_told(sequence.slot, next)) --state.TenantOf(live).table_room_entries;
     Adopt(state, sequence, next, *found);
     sequence.num_planned += block_size;
     // Earlier blocks may still be in the making: then it counts as computed when they are.

@@ -3,15 +3,14 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/bits.h"
 #include "base/check.h"
-#include "base/field_error.h"
 #include "base/status_macros.h"
 #include "base/token_score.h"
 #include "scheduler/completion.h"
 #include "scheduler/lifecycle.h"
 #include "scheduler/planning.h"
+#include "scheduler/reconfiguration.h"
 #include "scheduler/scheduler_state.h"
 
 namespace pagoda::scheduler {
@@ -38,7 +37,7 @@ void ReservePlan(const SchedulerState& state, StepPlan& plan) {
   const auto blocks = static_cast<std::size_t>(config.pool_blocks_per_group[0]);
   const auto tokens = static_cast<std::size_t>(config.max_num_batched_tokens);
   const auto jobs = static_cast<std::size_t>(config.max_in_flight) + 1;
-  const auto room = static_cast<std::size_t>(state.HistoryRoom());
+  const auto room = static_cast<std::size_t>(state.HistoryRoom()) * state.tenants.size();
   const auto block_size = static_cast<std::size_t>(config.block_size);
   plan.closed.reserve(slots);
   plan.opened.reserve(slots);
@@ -73,11 +72,18 @@ std::int64_t QueuedTokens(const SchedulerState& state, const TenantQueue& queue)
   return tokens;
 }
 
+// While new bounds wait, either may be the gate's.
+std::int32_t MostWaiting(const SchedulerState& state, base::TenantId tenant) {
+  const std::int32_t now = state.tenants[tenant.value()].config.max_queued_requests;
+  if (state.pending_tenants.empty()) return now;
+  return std::max(now, state.pending_tenants[tenant.value()].max_queued_requests);
+}
+
 }  // namespace
 
-std::vector<TenantShare> SharesOf(const SchedulerConfig& config) {
+std::vector<TenantShare> SharesOf(std::span<const TenantConfig> tenants) {
   std::vector<TenantShare> shares;
-  for (const TenantConfig& tenant : config.tenants) {
+  for (const TenantConfig& tenant : tenants) {
     shares.push_back({.reserve_blocks = tenant.reserve_blocks, .isolated = tenant.isolated});
   }
   return shares;
@@ -99,7 +105,7 @@ SchedulerState::SchedulerState(const SchedulerConfig& given)
             .num_slots = given.max_num_seqs,
             .max_unfenced_jobs = given.max_in_flight + kMaxFenceLag,
             .public_blocks = given.public_blocks,
-            .tenants = SharesOf(config)},
+            .tenants = SharesOf(config.tenants)},
            cache),
       public_lane(given.block_size, given.pool_blocks_per_group[0]),
       tables(static_cast<std::size_t>(given.max_num_seqs),
@@ -115,8 +121,11 @@ SchedulerState::SchedulerState(const SchedulerConfig& given)
       taken(tables.max_blocks()) {
   for (const TenantConfig& tenant : config.tenants) {
     queues.emplace_back(requests, MaxLive(given));
-    tenants.push_back({.config = tenant});
+    tenants.emplace_back().config = tenant;
   }
+  derives_attention_chunks = given.max_attention_chunks_per_step == 0;
+  SetFloors(*this);
+  turns.reserve(tenants.size());
   running.reserve(slots.size());
   snapshot.reserve(slots.size());
   fork_copies.reserve(slots.size());
@@ -137,28 +146,17 @@ std::size_t Scheduler::num_tenants() const { return state_->tenants.size(); }
 std::int32_t Scheduler::max_num_seqs() const { return state_->config.max_num_seqs; }
 
 std::int32_t Scheduler::CapacityBlocks(const SchedulerConfig& config, base::TenantId tenant) {
-  std::int32_t common = config.pool_blocks_per_group[0] - 1 - config.public_blocks;
-  if (config.tenants.empty()) return common;
-  for (const TenantConfig& each : config.tenants) common -= each.reserve_blocks;
-  const TenantConfig& own = config.tenants[tenant.value()];
-  return own.reserve_blocks + (own.isolated ? 0 : common);
+  return CapacityOf(config.pool_blocks_per_group[0] - 1 - config.public_blocks,
+                    WithDefaults(config).tenants, tenant);
 }
 
-std::int32_t Scheduler::MaxChoices(const SchedulerConfig& config, base::TenantId) {
-  return config.max_num_seqs;
+std::int32_t Scheduler::MaxChoices(const SchedulerConfig& config, base::TenantId tenant) {
+  const SchedulerConfig whole = WithDefaults(config);
+  return FloorsOf(whole, whole.tenants, tenant).slots;
 }
 
 absl::Status Scheduler::Reconfigure(std::vector<TenantConfig> tenants) {
-  SchedulerState& state = *state_;
-  if (tenants.size() != state.tenants.size()) {
-    return base::FieldError("tenants", absl::StrCat("are ", tenants.size(), ", ",
-                                                    state.tenants.size(), " are configured"));
-  }
-  SchedulerConfig config = state.config;
-  config.tenants = std::move(tenants);
-  PAGODA_RETURN_IF_ERROR(CheckConfig(config));
-  state.pending_tenants = WithDefaults(std::move(config)).tenants;
-  return absl::OkStatus();
+  return AskForTenants(*state_, std::move(tenants));
 }
 
 bool Scheduler::is_reconfiguring() const { return !state_->pending_tenants.empty(); }
@@ -174,7 +172,12 @@ void Scheduler::Add(NewRequest request) {
       "a request that can never fit the pool was let in");
   PAGODA_CHECK(request.allowed_words().size() * 32 <
                std::size_t{state.config.vocabulary_size} + 32);
-  PAGODA_CHECK(request.num_choices() <= state.slots.size());
+  Tenant& tenant = state.tenants[request.tenant.value()];
+  PAGODA_CHECK_MSG(static_cast<std::int32_t>(request.num_choices()) <= tenant.floors.slots,
+                   "a request with more choices than its tenant has slots was let in");
+  PAGODA_CHECK_MSG(tenant.num_new < MostWaiting(state, request.tenant),
+                   "more requests than the gate may let in for a tenant");
+  ++tenant.num_new;
   const RequestIndex index = state.requests.Add(std::move(request));
   LiveRequest& live = state.requests[index];
   live.key_epoch =
@@ -295,9 +298,7 @@ TenantStats Scheduler::tenant_stats(base::TenantId tenant) const {
   const TenantQueue& queue = state.queues[tenant.value()];
   stats.num_waiting = static_cast<std::int32_t>(queue.size());
   stats.queued_tokens = QueuedTokens(state, queue);
-  for (const LiveRequest& live : state.requests.all()) {
-    stats.num_running += live.is_running() && live.request->tenant == tenant;
-  }
+  stats.num_running = state.tenants[tenant.value()].num_running;
   stats.blocks_pinned = state.pool.num_pinned(tenant);
   stats.blocks_cached = state.pool.num_cached(tenant);
   return stats;

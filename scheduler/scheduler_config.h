@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "scheduler/block_keys.h"
+#include "scheduler/step_budget.h"
 #include "scheduler/tenant_config.h"
 
 namespace pagoda::scheduler {
@@ -31,10 +33,26 @@ struct SchedulerConfig {
   std::vector<TenantConfig> tenants;  // none: the one tenant `default`, R = 0, with everything
 };
 
+// What is a tenant's own of every step, whatever the others do: its weight's part, rounded down.
+struct StepFloors {
+  std::int32_t slots = 0;  // README.md: s
+  StepBudget step;         // README.md: f, and the same of rows and chunks
+};
+
 // Refuses (InvalidArgument, naming the key and both numbers) a config that could hang.
 absl::Status CheckConfig(const SchedulerConfig& config);
 // The same config with its derived bounds written down: what was 0 for "derived", and `default`.
 // Requires: CheckConfig accepts it.
 SchedulerConfig WithDefaults(SchedulerConfig config);
+
+// Of tenants that may differ from the config's (Reconfigure). Require: defaults are written down.
+StepFloors FloorsOf(const SchedulerConfig& config, std::span<const TenantConfig> tenants,
+                    base::TenantId tenant);
+// The least bound on attention chunks whose parts suffice for every tenant, and the whole for a
+// step of anyone.
+std::int32_t DeriveChunks(const SchedulerConfig& config);
+// Blocks the tenant can ever hold.
+std::int32_t CapacityOf(std::int32_t num_usable, std::span<const TenantConfig> tenants,
+                        base::TenantId tenant);
 
 }  // namespace pagoda::scheduler

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/instant.h"
@@ -12,12 +13,16 @@
 #include "scheduler/request_slab.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/step_draft.h"
+#include "scheduler/tenant.h"
 #include "scheduler/tenant_queue.h"
 
 namespace pagoda::scheduler {
 
 // One KV group so far: one pool, one index, one set of tables. Create refuses more.
 inline constexpr base::KvGroupId kOnlyGroup{0};
+
+// No request is as young.
+inline constexpr base::RequestId kNoBarrier{~std::uint64_t{0}};
 
 // Whose content a block holds (owner_check.h).
 using BlockOwner = base::StrongId<struct BlockOwnerTag, std::uint64_t>;
@@ -31,18 +36,13 @@ struct Slot {
   bool must_open = false;          // the sequence's row has not been told yet
 };
 
-// One tenant's part of the state, beside its queue and its account in the pool.
-struct Tenant {
-  TenantConfig config;
-  TenantStats counts = {};  // only the totals; the gauges are read from the parts
-};
-
-std::vector<TenantShare> SharesOf(const SchedulerConfig& config);
+std::vector<TenantShare> SharesOf(std::span<const TenantConfig> tenants);
 
 // Everything the scheduler knows: fixed arrays with indices, no pointers between parts but the
 // namespaces'. Its parts keep their own invariants; what holds between them is derived by
 // CheckInvariants (scheduler_invariants.cc). The rules live in functions over it, one file each:
-// admission, growth, planning, forking, lifecycle, completion.
+// admission, fair_counters, forking, giving, growth, lifecycle, planning, reconfiguration,
+// completion.
 struct SchedulerState {
   explicit SchedulerState(const SchedulerConfig& config);
 
@@ -57,7 +57,8 @@ struct SchedulerState {
   std::vector<TenantQueue> queues;  // by tenant
   std::vector<Tenant> tenants;
   std::vector<TenantConfig> pending_tenants;  // asked for by Reconfigure, not in force yet
-  std::vector<base::SlotId> running;          // oldest request first, its choices in order
+  std::vector<TenantShare> pending_shares;
+  std::vector<base::SlotId> running;  // oldest request first, its choices in order
   std::vector<Slot> slots;
   JobLog jobs;
   StepDraft draft;
@@ -65,11 +66,14 @@ struct SchedulerState {
   std::vector<StepPlan> plans;           // a ring: one more than may be in flight
   std::vector<FinishEvent> finished;
 
-  // What a plan may still carry of histories and table entries, so that its arrays have a bound.
-  std::int32_t history_room_tokens = 0;
-  std::int32_t table_room_entries = 0;
+  // Of the plan in the making.
+  base::Instant planning_at;
+  StepBudget left;  // of the whole step
+  // The oldest elastic head that was refused only for common blocks: nobody younger draws on
+  // common before it.
+  base::RequestId barrier = kNoBarrier;
 
-  base::Instant planning_at;  // of the plan in the making
+  bool derives_attention_chunks = false;
   std::uint64_t incarnations = 0;
   std::int64_t num_steps = 0;
   SchedulerStats counters;  // only the totals; the gauges are read from the parts
@@ -79,8 +83,12 @@ struct SchedulerState {
   std::vector<base::BlockId> hits;
   std::vector<BlockRef> taken;
   std::vector<base::SlotId> snapshot;
+  std::vector<base::TenantId> turns;
 
   Tenant& TenantOf(const LiveRequest& live) { return tenants[live.request->tenant.value()]; }
+  const Tenant& TenantOf(const LiveRequest& live) const {
+    return tenants[live.request->tenant.value()];
+  }
   TenantQueue& QueueOf(const LiveRequest& live) { return queues[live.request->tenant.value()]; }
   bool IsRunning(base::SlotId slot) const { return slots[slot.value()].request != Slot::kNobody; }
   Sequence& SequenceIn(base::SlotId slot) { return sequences[slot.value()]; }
@@ -96,7 +104,10 @@ struct SchedulerState {
     return RequestOf(sequence).request->choice(sequence.choice);
   }
   std::int32_t block_size() const { return config.block_size; }
-  std::int32_t HistoryRoom() const;
+  std::int32_t num_free_slots() const {
+    return static_cast<std::int32_t>(slots.size() - running.size());
+  }
+  std::int32_t HistoryRoom() const;  // of one tenant in one plan
 };
 
 }  // namespace pagoda::scheduler

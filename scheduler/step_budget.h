@@ -21,6 +21,12 @@ struct StepBudget {
   std::int32_t tokens = 0;
   std::int32_t logit_rows = 0;
   std::int64_t attention_chunks = 0;
+
+  constexpr void Spend(const StepBudget& cost) {
+    tokens -= cost.tokens;
+    logit_rows -= cost.logit_rows;
+    attention_chunks -= cost.attention_chunks;
+  }
 };
 
 // The stretch of one sequence that a plan already covers; empty at the start.

@@ -29,6 +29,10 @@ struct TenantStats {
   std::int32_t blocks_pinned = 0, blocks_cached = 0;
   std::int64_t num_admitted = 0, num_preemptions = 0;
   std::int64_t shared_block_steps = 0;  // of blocks that several of its sequences held (receipt.h)
+  std::int64_t num_slot_victims = 0;    // of the preemptions: for another tenant's slots
+  // Steps in which it waited for what it could have had alone; those of them at whose start its
+  // credit was cut.
+  std::int64_t num_eligible_steps = 0, num_lifts = 0;
   std::int64_t prompt_tokens = 0, generated_tokens = 0;  // first admissions; accepted
 };
 

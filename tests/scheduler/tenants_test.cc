@@ -33,9 +33,9 @@ TEST(Tenants, ANewReserveTakesEffectOnceWhatIsHeldAndWhatWasLetInFitsIt) {
   config.tenants = {{.name = "a"}, {.name = "b"}};
   auto scheduler = *Scheduler::Create(config);
   std::vector<TenantConfig> tenants = config.tenants;
-  tenants[1].reserve_blocks = 13;
-  EXPECT_EQ(base::FieldOf(scheduler->Reconfigure(tenants)), "pool_blocks");
   tenants[1].reserve_blocks = 12;
+  EXPECT_EQ(base::FieldOf(scheduler->Reconfigure(tenants)), "pool_blocks");
+  tenants[1].reserve_blocks = 11;
   RequestSketch sketch;
   sketch.id = 1;
   sketch.prompt = Ascending(1, 8);

@@ -1,0 +1,112 @@
+#include "scheduler/giving.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "scheduler/fair_counters.h"
+#include "scheduler/forking.h"
+#include "scheduler/growth.h"
+#include "scheduler/lifecycle.h"
+
+namespace pagoda::scheduler {
+namespace {
+
+// Whether what the device must be told of the sequence first still fits into the plan. A fresh plan
+// has room for any sequence.
+bool HasRoomToTell(const SchedulerState& state, const Sequence& sequence) {
+  const bool must_open = state.slots[sequence.slot.value()].must_open;
+  const Tenant& tenant = state.TenantOf(state.RequestOf(sequence));
+  return (!must_open || sequence.num_known <= tenant.history_room_tokens) &&
+         state.tables.num_untold(sequence.slot) <= tenant.table_room_entries;
+}
+
+DraftItem& BeginItem(SchedulerState& state, const Sequence& sequence,
+                     const PlannedStretch& stretch) {
+  const LiveRequest& live = state.RequestOf(sequence);
+  Tenant& tenant = state.TenantOf(live);
+  if (state.slots[sequence.slot.value()].must_open) {
+    tenant.history_room_tokens -= sequence.num_known;
+  }
+  tenant.table_room_entries -= state.tables.num_untold(sequence.slot);
+  return state.draft.AddItem({.place = sequence.request,
+                              .request = live.request->id,
+                              .incarnation = live.incarnation,
+                              .choice = sequence.choice,
+                              .slot = sequence.slot,
+                              .slot_generation = state.slots[sequence.slot.value()].generation,
+                              .stretch = stretch});
+}
+
+void Spend(SchedulerState& state, Tenant& tenant, Purse purse, const StepBudget& cost) {
+  state.left.Spend(cost);
+  if (purse == Purse::kFloor) tenant.floor_left.Spend(cost);
+  PAGODA_CHECK(state.left.tokens >= 0);
+  PAGODA_CHECK(state.left.logit_rows >= 0);
+  PAGODA_CHECK(state.left.attention_chunks >= 0);
+}
+
+// The item that the sequence has, or begins here.
+DraftItem& ItemFor(SchedulerState& state, const Sequence& sequence, const PlannedStretch& before,
+                   std::int32_t count, Purse purse) {
+  if (DraftItem* item = state.draft.ItemOf(sequence.slot)) return *item;
+  const bool is_new = sequence.num_planned >= state.ChoiceOf(sequence).high_water &&
+                      sequence.num_planned >= sequence.prompt_length;
+  DraftItem& item = BeginItem(state, sequence, before);
+  item.is_decode = is_new && count == 1;
+  Tenant& tenant = state.TenantOf(state.RequestOf(sequence));
+  if (item.is_decode) Charge(tenant, kChargeOfDecodeToken);
+  tenant.items_left -= purse == Purse::kFloor;
+  return item;
+}
+
+}  // namespace
+
+bool IsPlannable(const SchedulerState& state, const Sequence& sequence) {
+  return !state.RequestOf(sequence).paused && !sequence.waits_for_prompt &&
+         !sequence.last_token_is_in_flight();
+}
+
+bool Give(SchedulerState& state, base::SlotId slot, std::int32_t most, Purse purse,
+          std::int32_t rows_for_others) {
+  Sequence& sequence = state.SequenceIn(slot);
+  if (!IsPlannable(state, sequence)) return false;
+  const DraftItem* begun = state.draft.ItemOf(slot);
+  if (begun != nullptr && begun->samples) return false;
+  const LiveRequest& live = state.RequestOf(sequence);
+  Tenant& tenant = state.TenantOf(live);
+  StepBudget share = purse == Purse::kFloor ? tenant.floor_left : state.left;
+  if (share.tokens <= 0) return false;
+  if (purse == Purse::kFloor && begun == nullptr && tenant.items_left == 0) return false;
+  AdoptAhead(state, sequence);
+  if (NextBlockIsBeingWritten(state, sequence)) return false;
+  if (begun == nullptr && !HasRoomToTell(state, sequence)) return false;
+
+  const PlannedStretch before =
+      begun != nullptr ? begun->stretch : PlannedStretch{sequence.num_planned, 0};
+  const ScoredRows scored = live.scored_rows();
+  if (live.needs_scores()) share.logit_rows -= rows_for_others;
+  const std::int32_t count =
+      FittingTokens(before, sequence.gap(), most, state.block_size(), share, scored);
+  if (count <= 0 || !Grow(state, sequence, sequence.num_planned + count)) return false;
+
+  // Growing may have dropped a victim's item and moved this one.
+  DraftItem& item = ItemFor(state, sequence, before, count, purse);
+  StepBudget cost{.tokens = count, .logit_rows = scored.Within(item.end(), count)};
+  item.stretch.num_tokens += count;
+  sequence.num_planned += count;
+  item.samples = sequence.gap() == 0;
+  cost.logit_rows += item.samples;
+  cost.attention_chunks = AttentionChunks(item.stretch.first_position, item.stretch.num_tokens) -
+                          AttentionChunks(before.first_position, before.num_tokens);
+  Spend(state, tenant, purse, cost);
+  if (item.samples) ShareLastPromptRow(state, item);
+  return true;
+}
+
+void GiveAll(SchedulerState& state, RequestIndex index, std::int32_t most, Purse purse) {
+  for (const Choice& choice : state.requests[index].request->choices()) {
+    if (choice.slot.has_value()) Give(state, *choice.slot, most, purse);
+  }
+}
+
+}  // namespace pagoda::scheduler
