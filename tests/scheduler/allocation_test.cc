@@ -1,6 +1,7 @@
 // Counts heap allocations of this process: a steady step makes none.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <new>
 #include <vector>
@@ -26,18 +27,20 @@ namespace pagoda::scheduler::testing {
 namespace {
 
 // Prefill, decode, growth, preemption, finish and admission, with all requests made before the
-// count begins.
-TEST(SchedulerAllocation, NothingIsAllocatedBetweenAddAndTakeFinished) {
-  SchedulerConfig config = SmallConfig(24, 4, 6);
-  const ModelLimits limits = LimitsFor(config, 1'000);
+// count begins; of all tenants in turn.
+void RunAllWithoutAllocating(const SchedulerConfig& config) {
   auto scheduler = *Scheduler::Create(config);
+  const auto num_tenants =
+      static_cast<std::uint32_t>(std::max<std::size_t>(1, config.tenants.size()));
   std::vector<NewRequest> requests;
-  for (std::uint64_t id = 1; id <= 40; ++id) {
+  for (std::uint32_t id = 1; id <= 40; ++id) {
     RequestSketch sketch;
     sketch.id = id;
-    sketch.prompt = Ascending(static_cast<base::TokenId>(id % 5), 5 + id % 11);
+    sketch.tenant = id % num_tenants;
+    sketch.prompt = Ascending(id % 5, 5 + id % 11);
     sketch.fields.max_tokens = static_cast<std::int32_t>(4 + id % 13);
     sketch.fields.n = id % 4 == 0 ? 2 : 1;
+    const ModelLimits limits = LimitsFor(config, 1'000, sketch.tenant);
     requests.push_back(*MakeRequest(sketch, limits, config, 0));
   }
   std::vector<FinishEvent> finished;
@@ -80,6 +83,19 @@ TEST(SchedulerAllocation, NothingIsAllocatedBetweenAddAndTakeFinished) {
   EXPECT_EQ(num_allocations - before, 0);
   EXPECT_EQ(finished.size(), 40u);
   EXPECT_GT(scheduler->stats().num_preemptions, 0);
+}
+
+TEST(SchedulerAllocation, NothingIsAllocatedBetweenAddAndTakeFinished) {
+  RunAllWithoutAllocating(SmallConfig(24, 4, 6));
+}
+
+TEST(SchedulerAllocation, NothingIsAllocatedWithSeveralTenants) {
+  SchedulerConfig config = SmallConfig(40, 4, 6);
+  config.tenants.resize(3);
+  config.tenants[1].reserve_blocks = 4;
+  config.tenants[2].reserve_blocks = 14;
+  config.tenants[2].isolated = true;
+  RunAllWithoutAllocating(config);
 }
 
 }  // namespace

@@ -90,10 +90,11 @@ double WorstShareError(const SchedulerConfig& config, Load load, int num_steps) 
     const double share = static_cast<double>(delivered(t) - before[t]) / sum;
     const double due = config.tenants[t].weight / weights;
     const TenantStats stats = mill.scheduler().tenant_stats(base::TenantId(t));
-    std::printf("  weight %d: %.2f %% of the tokens, due %.2f %%; eligible in %ld steps, lifted in "
-                "%ld; preempted %ld\n",
-                config.tenants[t].weight, 100 * share, 100 * due, stats.num_eligible_steps,
-                stats.num_lifts, stats.num_preemptions);
+    std::printf(
+        "  weight %d: %.2f %% of the tokens, due %.2f %%; eligible in %ld steps, lifted in "
+        "%ld; preempted %ld\n",
+        config.tenants[t].weight, 100 * share, 100 * due, stats.num_eligible_steps, stats.num_lifts,
+        stats.num_preemptions);
     worst = std::max(worst, std::abs(share - due));
   }
   return worst;
@@ -101,37 +102,46 @@ double WorstShareError(const SchedulerConfig& config, Load load, int num_steps) 
 
 TEST(Fairness, SharesFollowTheWeightsWhereSlotsAreScarce) {
   std::printf("slots scarce, 3:2:1, seed %lu\n", kSeed);
-  EXPECT_LT(WorstShareError(WeightedConfig({3, 2, 1}, 1'200, 16, 200), {}, 12'000), 0.02);
+  EXPECT_LT(WorstShareError(WeightedConfig({3, 2, 1}, 1'200, 16, 200), {}, 6'000), 0.02);
   std::printf("slots scarce, 7:1\n");
-  EXPECT_LT(WorstShareError(WeightedConfig({7, 1}, 1'200, 17, 200), {}, 12'000), 0.02);
+  EXPECT_LT(WorstShareError(WeightedConfig({7, 1}, 1'200, 17, 200), {}, 6'000), 0.02);
 }
 
 TEST(Fairness, SharesFollowTheWeightsWhereTokensAreScarce) {
   const Load prompts{.least_prompt = 60, .most_prompt = 110, .least_reply = 1, .most_reply = 4};
   std::printf("tokens scarce, 3:2:1, seed %lu\n", kSeed);
-  EXPECT_LT(WorstShareError(WeightedConfig({3, 2, 1}, 2'400, 24, 61), prompts, 12'000), 0.02);
+  EXPECT_LT(WorstShareError(WeightedConfig({3, 2, 1}, 2'400, 24, 61), prompts, 6'000), 0.02);
 }
 
-// The credit of one that has waited for nothing is at most two steps' worth.
+// Tenant 1 asks for nothing for long, then floods too.
 TEST(Fairness, NobodyBanksMoreThanTwoStepsOfCredit) {
-  const SchedulerConfig config = WeightedConfig({1, 1}, 1'200, 8, 40);
+  SchedulerConfig config = WeightedConfig({1, 1}, 1'200, 8, 40);
   TokenMill mill(config);
   Backlog flood(mill, 1, {});
   std::vector<Tenant>& tenants = mill.state().tenants;
   const std::int64_t two_steps =
-      2 * std::max<std::int64_t>(config.max_model_len, 2 * config.max_num_batched_tokens) *
-      kCounterScale;
+      2 * std::max(config.max_model_len, 2 * config.max_num_batched_tokens) * kCounterScale;
   for (int step = 0; step < 2'000; ++step) {
     flood.TopUp();
+    LiftCounters(mill.state());
+    if (tenants[0].is_eligible) {
+      ASSERT_LE(tenants[0].counter - tenants[1].counter, two_steps);
+    }
     ASSERT_TRUE(mill.Step());
-    ASSERT_LE(tenants[0].counter - tenants[1].counter, two_steps + 110 * kCounterScale);
   }
   Backlog both(mill, 2, {});
-  both.TopUp();
-  const std::int64_t lowest = tenants[1].counter;
-  ASSERT_TRUE(mill.Step());
-  EXPECT_GE(tenants[1].counter, lowest);
-  EXPECT_LE(tenants[0].counter - lowest, two_steps + 110 * kCounterScale);
+  int times_both = 0;
+  for (int step = 0; step < 200; ++step) {
+    both.TopUp();
+    LiftCounters(mill.state());
+    if (tenants[0].is_eligible && tenants[1].is_eligible) {
+      ++times_both;
+      ASSERT_LE(std::abs(tenants[0].counter - tenants[1].counter), two_steps);
+    }
+    ASSERT_TRUE(mill.Step());
+    EXPECT_GE(tenants[0].num_slots, 2);  // its floors stay its own meanwhile
+  }
+  EXPECT_GT(times_both, 100);
 }
 
 struct Patience {
@@ -181,10 +191,11 @@ Patience Ask(bool is_flooded, int num_requests) {
 TEST(Fairness, AFloodTakesNoReservedBlockAndDelaysTheFirstTokenAtMostThreefold) {
   const Patience alone = Ask(/*is_flooded=*/false, 300);
   const Patience flooded = Ask(/*is_flooded=*/true, 300);
-  std::printf("steps to the first token, p50 and p99: alone %ld %ld, flooded %ld %ld; cached tokens "
-              "%ld and %ld\n",
-              alone.steps[150], alone.p99(), flooded.steps[150], flooded.p99(),
-              alone.cached_tokens, flooded.cached_tokens);
+  std::printf(
+      "steps to the first token, p50 and p99: alone %ld %ld, flooded %ld %ld; cached tokens "
+      "%ld and %ld\n",
+      alone.steps[150], alone.p99(), flooded.steps[150], flooded.p99(), alone.cached_tokens,
+      flooded.cached_tokens);
   EXPECT_EQ(flooded.preemptions, 0);
   EXPECT_LE(flooded.p99(), 3 * alone.p99());
   EXPECT_GT(flooded.cached_tokens, 0);

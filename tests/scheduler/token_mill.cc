@@ -35,10 +35,7 @@ base::RequestId TokenMill::Add(std::uint32_t tenant, base::TokenId first,
 void TokenMill::Answer(const SampleRequest& sample) {
   const Range token{static_cast<std::uint32_t>(result_.tokens.size()), 1};
   result_.tokens.push_back(sample.position);
-  result_.samples.push_back({sample.slot,
-                             sample.slot_generation,
-                             sample.choice,
-                             sample.position,
+  result_.samples.push_back({sample.slot, sample.slot_generation, sample.choice, sample.position,
                              token,
                              /*scores=*/{},
                              /*finite=*/true});
