@@ -62,7 +62,7 @@ absl::StatusOr<Value> NewMessage(const ChatMessage& message, Workspace& workspac
   }
   PAGODA_RETURN_IF_ERROR(
       ReadFields(message.fields_json, "the fields of a message", entries, workspace));
-  PAGODA_ASSIGN_OR_RETURN(const jinja::Dict* dict, workspace.NewDict(std::move(entries)));
+  PAGODA_ASSIGN_OR_RETURN(const jinja::Dict* dict, workspace.NewDict(entries));
   return dict;
 }
 
