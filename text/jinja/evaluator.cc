@@ -227,7 +227,7 @@ absl::StatusOr<Value> Evaluator::Evaluate(const DictLiteral& node) {
     PAGODA_ASSIGN_OR_RETURN(const Value value, Evaluate(value_id));
     entries.emplace_back(key, value);
   }
-  PAGODA_ASSIGN_OR_RETURN(const Dict* dict, workspace_.NewDict(std::move(entries)));
+  PAGODA_ASSIGN_OR_RETURN(const Dict* dict, workspace_.NewDict(entries));
   return dict;
 }
 

@@ -54,7 +54,7 @@ absl::StatusOr<Value> FromJson(const formats::JsonValue& json, Workspace& worksp
         PAGODA_ASSIGN_OR_RETURN(const Value value, FromJson(member.value, workspace));
         entries.emplace_back(key, value);
       }
-      PAGODA_ASSIGN_OR_RETURN(const Dict* dict, workspace.NewDict(std::move(entries)));
+      PAGODA_ASSIGN_OR_RETURN(const Dict* dict, workspace.NewDict(entries));
       return dict;
     }
   }
