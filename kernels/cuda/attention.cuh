@@ -17,6 +17,7 @@
 #include "base/exact_math.h"
 #include "kernels/cuda/arguments.h"
 #include "kernels/cuda/kernel_table.h"
+#include "kernels/cuda/mutation.cuh"
 #include "kernels/cuda/primitives.cuh"
 
 namespace pagoda::kernels::cuda {
@@ -93,7 +94,9 @@ template <int kHeadSize>
 PAGODA_DEVICE std::int64_t RowOffset(const AttentionCta<kHeadSize>& cta, int row,
                                      std::int64_t stride) {
   const int packed = cta.first_packed_row + row;
-  const int head = cta.kv_head * cta.arguments->group + packed % cta.arguments->group;
+  const int of_group =
+      Mutated(Mutation::kAttentionOneHeadForAll) ? 0 : packed % cta.arguments->group;
+  const int head = cta.kv_head * cta.arguments->group + of_group;
   const std::int64_t token = cta.item.first_row + packed / cta.arguments->group;
   return token * stride + std::int64_t{head} * kHeadSize;
 }
@@ -129,17 +132,24 @@ PAGODA_DEVICE void LoadKvTile(const AttentionCta<kHeadSize>& cta, int stage, int
     const int piece = i % kPieces;
     const int position = first + row;
     const bool valid = position < cta.end;
-    const std::int64_t block = valid ? table[position >> kv.block_shift] : 0;
+    const bool soon =
+        Mutated(Mutation::kAttentionTakesTheNextBlockTooSoon) && position + 1 < cta.end;
+    const std::int64_t block = valid ? table[(position + (soon ? 1 : 0)) >> kv.block_shift] : 0;
+    const std::int64_t layer =
+        Mutated(Mutation::kAttentionFirstLayerForAll) ? 0 : cta.arguments->layer;
     const std::int64_t token = position & ((1 << kv.block_shift) - 1);
     const auto source = [&](const KvPlaneArguments& plane) {
-      return plane.base + block * plane.block_stride +
-             std::int64_t{cta.arguments->layer} * plane.layer_stride +
+      return plane.base + block * plane.block_stride + layer * plane.layer_stride +
              std::int64_t{cta.kv_head} * plane.head_stride + token * plane.token_stride +
              piece * 16;
     };
-    const int at = stage * Cta::kTileElements + TileOffset<kHeadSize>(row, piece);
+    const int to = Mutated(Mutation::kAttentionStoresPiecesUnexchanged)
+                       ? row * kHeadSize + piece * 8
+                       : TileOffset<kHeadSize>(row, piece);
+    const int at = stage * Cta::kTileElements + to;
     CopyAsync16(cta.keys + at, source(kv.key), valid);
-    CopyAsync16(cta.values + at, source(kv.value), valid);
+    CopyAsync16(cta.values + at, source(kv.value),
+                valid || Mutated(Mutation::kAttentionReadsTheNullBlock));
   }
 }
 
@@ -162,17 +172,21 @@ PAGODA_DEVICE void ScoreTile(const AttentionCta<kHeadSize>& cta, const LaneRows&
       const int token = pair * 16 + lane / 16 * 8 + lane % 8;
       const Fragment4 key =
           LoadMatrix4(keys + TileOffset<kHeadSize>(token, 2 * step + lane / 8 % 2));
-      MultiplyAdd(scores[2 * pair], query, key.words[0], key.words[1]);
+      const int swapped = Mutated(Mutation::kAttentionSwapsHalvesOfKeys) ? 1 : 0;
+      MultiplyAdd(scores[2 * pair], query, key.words[swapped], key.words[1 - swapped]);
       MultiplyAdd(scores[2 * pair + 1], query, key.words[2], key.words[3]);
     }
   }
+  const int more = (Mutated(Mutation::kAttentionSeesOneTokenMore) ? 1 : 0) -
+                   (Mutated(Mutation::kAttentionSeesOneTokenLess) ? 1 : 0);
   PAGODA_UNROLL
   for (int i = 0; i < kTile / 8; ++i) {
     PAGODA_UNROLL
     for (int e = 0; e < 4; ++e) {
       const int position = first + i * 8 + lane % 4 * 2 + e % 2;
       float& score = scores[i].values[e];
-      score = position <= rows.position[e / 2] ? score * cta.arguments->scale : kMinusInfinity;
+      score =
+          position <= rows.position[e / 2] + more ? score * cta.arguments->scale : kMinusInfinity;
     }
   }
 }
@@ -189,8 +203,8 @@ PAGODA_DEVICE void WeighTile(Sums4* scores, ChunkState<kHeadSize>& state) {
       max = Greater(max, scores[i].values[2 * r]);
       max = Greater(max, scores[i].values[2 * r + 1]);
     }
-    max = Greater(max, ShuffleXor(max, 1));
-    max = Greater(max, ShuffleXor(max, 2));
+    if (!Mutated(Mutation::kAttentionNoFirstShuffle)) max = Greater(max, ShuffleXor(max, 1));
+    if (!Mutated(Mutation::kAttentionNoSecondShuffle)) max = Greater(max, ShuffleXor(max, 2));
     // A row that sees nothing has no maximum; its weights are all zero against any.
     const float against = max == kMinusInfinity ? 0.0f : max;
     const float alpha = base::Exp(state.max[r] - against);
@@ -205,9 +219,11 @@ PAGODA_DEVICE void WeighTile(Sums4* scores, ChunkState<kHeadSize>& state) {
     }
     PAGODA_UNROLL
     for (int i = 0; i < kHeadSize / 8; ++i) {
+      if (Mutated(Mutation::kAttentionNoRescaleOfValues)) continue;
       state.out[i].values[2 * r] = state.out[i].values[2 * r] * alpha;
       state.out[i].values[2 * r + 1] = state.out[i].values[2 * r + 1] * alpha;
     }
+    if (Mutated(Mutation::kAttentionNoRescaleOfSums)) continue;
     state.sum.values[2 * r] = state.sum.values[2 * r] * alpha;
     state.sum.values[2 * r + 1] = state.sum.values[2 * r + 1] * alpha;
   }
@@ -228,8 +244,10 @@ PAGODA_DEVICE void SumTile(const Sums4* weights, const Bf16* values, ChunkState<
     PAGODA_UNROLL
     for (int pair = 0; pair < kHeadSize / 16; ++pair) {
       const int token = step * 16 + lane / 8 % 2 * 8 + lane % 8;
-      const Fragment4 value =
-          LoadMatrix4Transposed(values + TileOffset<kHeadSize>(token, 2 * pair + lane / 16));
+      const Bf16* const row = values + TileOffset<kHeadSize>(token, 2 * pair + lane / 16);
+      const Fragment4 value = Mutated(Mutation::kAttentionValuesNotTransposed)
+                                  ? LoadMatrix4(row)
+                                  : LoadMatrix4Transposed(row);
       MultiplyAdd(state.out[2 * pair], weight, value.words[0], value.words[1]);
       MultiplyAdd(state.out[2 * pair + 1], weight, value.words[2], value.words[3]);
     }
@@ -259,7 +277,8 @@ PAGODA_DEVICE void MergeChunk(const AttentionCta<kHeadSize>& cta, const LaneRows
     if (first > rows.position[r]) continue;
     float a = 0.0f;
     float b = 1.0f;
-    if (first == 0) {
+    const bool is_first = first == 0 && !Mutated(Mutation::kAttentionMergesTheFirstChunk);
+    if (is_first) {
       total.max[r] = state.max[r];
       total.sum[r] = state.sum.values[2 * r];
     } else {
@@ -267,7 +286,13 @@ PAGODA_DEVICE void MergeChunk(const AttentionCta<kHeadSize>& cta, const LaneRows
       const float against = max == kMinusInfinity ? 0.0f : max;
       a = base::Exp(total.max[r] - against);
       b = base::Exp(state.max[r] - against);
-      total.max[r] = max;
+      if (Mutated(Mutation::kAttentionMergeForgetsTheOld)) a = 0.0f;
+      if (Mutated(Mutation::kAttentionMergeSwapsScales)) {
+        const float kept = a;
+        a = b;
+        b = kept;
+      }
+      if (!Mutated(Mutation::kAttentionMergeKeepsTheFirstMaximum)) total.max[r] = max;
       total.sum[r] = base::Fma(state.sum.values[2 * r], b, total.sum[r] * a);
     }
     PAGODA_UNROLL
@@ -276,7 +301,7 @@ PAGODA_DEVICE void MergeChunk(const AttentionCta<kHeadSize>& cta, const LaneRows
       for (int e = 0; e < 2; ++e) {
         float& to = TotalAt(cta, r, i * 8 + column + e);
         const float chunk = state.out[i].values[2 * r + e];
-        to = first == 0 ? chunk : base::Fma(chunk, b, to * a);
+        to = is_first ? chunk : base::Fma(chunk, b, to * a);
       }
     }
   }
@@ -292,19 +317,26 @@ PAGODA_DEVICE void AttendChunk(const AttentionCta<kHeadSize>& cta, const LaneRow
   constexpr int kStages = Cta::kShape.stages;
   const int end = first + kChunkTokens < cta.end ? first + kChunkTokens : cta.end;
   const int num_tiles = base::DivUp(end - first, kTile);
-  // All are done with the last chunk's tiles.
-  SyncCta();
+  // No barrier here: the last chunk's last tile lay in the last stage, and its barrier let all
+  // through only when they were done with the others, which are filled first.
+  static_assert(kStages == 2 && kChunkTokens / kTile % kStages == 0);
   PAGODA_UNROLL
   for (int tile = 0; tile < kStages - 1; ++tile) {
     if (tile < num_tiles) LoadKvTile(cta, tile, first + tile * kTile);
     CommitAsync();
   }
   for (int tile = 0; tile < num_tiles; ++tile) {
-    WaitAsync<kStages - 2>();
-    // The tile has arrived for all, and all are done with the one that is overwritten next.
-    SyncCta();
+    if (Mutated(Mutation::kAttentionWaitsTooLittle)) {
+      WaitAsync<kStages - 1>();
+    } else {
+      WaitAsync<kStages - 2>();
+    }
     const int next = tile + kStages - 1;
-    if (next < num_tiles) LoadKvTile(cta, next % kStages, first + next * kTile);
+    const bool early = Mutated(Mutation::kAttentionRefillsBeforeTheBarrier);
+    if (early && next < num_tiles) LoadKvTile(cta, next % kStages, first + next * kTile);
+    // The tile has arrived for all, and all are done with the one that is overwritten next.
+    if (!Mutated(Mutation::kAttentionNoBarrierBeforeATile)) SyncCta();
+    if (!early && next < num_tiles) LoadKvTile(cta, next % kStages, first + next * kTile);
     CommitAsync();
     const int begin = first + tile * kTile;
     if (begin >= rows.warp_end) continue;
@@ -329,7 +361,8 @@ PAGODA_DEVICE LaneRows RowsOfLane(const AttentionCta<kHeadSize>& cta) {
         cta.item.first_position + (cta.first_packed_row + row) / cta.arguments->group;
   }
   if (IsRow(cta, warp_row)) {
-    const int last = cta.first_packed_row + warp_row + 15;
+    const int of_warp = Mutated(Mutation::kAttentionWarpEndsWithItsFirstRow) ? 0 : 15;
+    const int last = cta.first_packed_row + warp_row + of_warp;
     const int of_item = cta.item.num_tokens * cta.arguments->group - 1;
     rows.warp_end =
         cta.item.first_position + (last < of_item ? last : of_item) / cta.arguments->group + 1;

@@ -11,6 +11,7 @@
 
 #include "kernels/cuda/arguments.h"
 #include "kernels/cuda/kernel_table.h"
+#include "kernels/cuda/mutation.cuh"
 #include "kernels/cuda/primitives.cuh"
 
 namespace pagoda::kernels::cuda {
@@ -32,9 +33,13 @@ PAGODA_DEVICE void LoadGemmTile(Bf16* tile, const std::uint16_t* source, std::in
     const int row = i / kGemmPieces;
     const int piece = i % kGemmPieces;
     const int k = first_input + piece * 8;
-    const bool valid = first_row + row < num_rows && k < num_inputs;
+    const bool in_k = k < num_inputs || Mutated(Mutation::kGemmReadsPastK);
+    const bool valid = first_row + row < num_rows && in_k;
     const std::int64_t at = valid ? std::int64_t{first_row + row} * stride + k : 0;
-    CopyAsync16(tile + GemmOffset(row, piece), source + at, valid);
+    const int to = Mutated(Mutation::kGemmStoresPiecesUnexchanged)
+                       ? GemmOffset(0, piece) + row * GemmShape::kInputTile
+                       : GemmOffset(row, piece);
+    CopyAsync16(tile + to, source + at, valid);
   }
 }
 
@@ -60,21 +65,28 @@ PAGODA_DEVICE void StreamGemm(const GemmArguments& arguments, int first_row, int
     CommitAsync();
   }
   for (int step = 0; step < num_steps; ++step) {
-    WaitAsync<kStages - 2>();
+    if (Mutated(Mutation::kGemmWaitsTooLittle)) {
+      WaitAsync<kStages - 1>();
+    } else {
+      WaitAsync<kStages - 2>();
+    }
+    const bool early = Mutated(Mutation::kGemmRefillsBeforeTheBarrier);
+    if (early && step + kStages - 1 < num_steps) load(step + kStages - 1);
     // The stage has arrived for all, and all are done with the one that is filled next.
-    SyncCta();
-    if (step + kStages - 1 < num_steps) load(step + kStages - 1);
+    if (!Mutated(Mutation::kGemmNoBarrier)) SyncCta();
+    if (!early && step + kStages - 1 < num_steps) load(step + kStages - 1);
     CommitAsync();
-    const int stage = step % kStages;
+    const int stage = (step + (Mutated(Mutation::kGemmTakesTheNextStage) ? 1 : 0)) % kStages;
     multiply(x_tiles + stage * kRowTile * kTileWords, w_tiles + stage * kOutputTile * kTileWords);
   }
   WaitAsync<0>();
 }
 
 PAGODA_DEVICE void StoreGemm(const GemmArguments& arguments, int row, int output, float sum) {
-  if (row >= arguments.rows || output >= arguments.outputs) return;
+  const int outputs = arguments.outputs + (Mutated(Mutation::kGemmWritesPastN) ? 1 : 0);
+  if (row >= arguments.rows || output >= outputs) return;
   float* const at = arguments.out.data + std::int64_t{row} * arguments.out.stride + output;
-  *at = arguments.adds ? *at + sum : sum;
+  *at = arguments.adds && !Mutated(Mutation::kGemmForgetsToAdd) ? *at + sum : sum;
 }
 
 // CTA (64 outputs, 8 rows); a warp has 16 outputs.
@@ -96,7 +108,8 @@ PAGODA_KERNEL(GemmShape::kThreads, 2) GemmFewRows(PAGODA_ARGUMENT GemmArguments 
           const auto pair = [&](int piece) {
             return *reinterpret_cast<const std::uint32_t*>(x_tile + GemmOffset(g, piece) + 2 * t);
           };
-          MultiplyAdd(sums, w, pair(2 * k), pair(2 * k + 1));
+          const int swapped = Mutated(Mutation::kGemmSwapsHalves) ? 1 : 0;
+          MultiplyAdd(sums, w, pair(2 * k + swapped), pair(2 * k + 1 - swapped));
         }
       });
   for (int i = 0; i < 4; ++i) {

@@ -5,6 +5,7 @@
 #include "base/exact_math.h"
 #include "kernels/cuda/arguments.h"
 #include "kernels/cuda/kernel_table.h"
+#include "kernels/cuda/mutation.cuh"
 #include "kernels/cuda/primitives.cuh"
 
 namespace pagoda::kernels::cuda {
@@ -24,7 +25,8 @@ PAGODA_DEVICE unsigned char* TokenOf(const KvPlaneArguments& plane, std::int64_t
 PAGODA_DEVICE std::uint16_t* SlotOf(const RopeArguments& arguments, const KvPlaneArguments& plane,
                                     std::int64_t slot, int head) {
   const std::int64_t block = slot >> arguments.kv.block_shift;
-  const std::int64_t token = slot & ((std::int64_t{1} << arguments.kv.block_shift) - 1);
+  const std::int64_t next = Mutated(Mutation::kWriteKvToTheNextToken) ? 1 : 0;
+  const std::int64_t token = (slot + next) & ((std::int64_t{1} << arguments.kv.block_shift) - 1);
   return reinterpret_cast<std::uint16_t*>(TokenOf(plane, block, arguments.layer, head, token));
 }
 
@@ -36,7 +38,8 @@ struct DimPair {
 PAGODA_DEVICE DimPair PairOf(const RopeArguments& arguments, int p) {
   const int turning = arguments.rotary_size / 2;
   if (p >= turning) return {2 * p, 2 * p + 1, false};
-  if (arguments.interleaved) return {2 * p, 2 * p + 1, true};
+  if (arguments.interleaved != Mutated(Mutation::kRopeTakesOtherPairs))
+    return {2 * p, 2 * p + 1, true};
   return {p, p + turning, true};
 }
 
@@ -57,8 +60,9 @@ PAGODA_DEVICE void TurnHead(const RopeArguments& arguments, std::int64_t row, co
     float a = head[pair.first];
     float b = head[pair.second];
     if (kTurns && pair.turns) {
-      const float turned = base::Fma(a, cos[p], -(b * sin[p]));
-      b = base::Fma(b, cos[p], a * sin[p]);
+      const float sine = Mutated(Mutation::kRopeTurnsBackwards) ? -sin[p] : sin[p];
+      const float turned = base::Fma(a, cos[p], -(b * sine));
+      b = base::Fma(b, cos[p], a * sine);
       a = turned;
     }
     if (stored != nullptr) {
@@ -105,6 +109,7 @@ Rope(PAGODA_ARGUMENT RopeArguments arguments) {
 PAGODA_KERNEL(kElementThreads, 4) ZeroBlocks(PAGODA_ARGUMENT BlockArguments arguments) {
   const KvPlaneArguments& plane = CtaZ() == 0 ? arguments.kv.key : arguments.kv.value;
   const int pieces = arguments.head_bytes / 16;
+  if (Mutated(Mutation::kZeroBlocksForgetsValues) && CtaZ() == 1) return;
   const int tokens = 1 << arguments.kv.block_shift;
   const std::int64_t block = arguments.blocks[CtaX()];
   for (int i = ThreadIndex(); i < arguments.num_kv_heads * tokens * pieces; i += kElementThreads) {
@@ -118,7 +123,9 @@ PAGODA_KERNEL(kElementThreads, 4) ZeroBlocks(PAGODA_ARGUMENT BlockArguments argu
 // CTA (copy, layer, K or V). The copies of one launch touch no block twice, unless as sources.
 PAGODA_KERNEL(kElementThreads, 4) CopyBlocks(PAGODA_ARGUMENT BlockArguments arguments) {
   const KvPlaneArguments& plane = CtaZ() == 0 ? arguments.kv.key : arguments.kv.value;
-  const BlockCopyArguments copy = arguments.copies[CtaX()];
+  BlockCopyArguments copy = arguments.copies[CtaX()];
+  if (Mutated(Mutation::kCopyBlocksTakesWholeBlocks))
+    copy.num_slots = 1 << arguments.kv.block_shift;
   const int pieces = arguments.head_bytes / 16;
   const int count = arguments.num_kv_heads * copy.num_slots * pieces;
   for (int i = ThreadIndex(); i < count; i += kElementThreads) {

@@ -5,6 +5,7 @@
 #include "base/exact_math.h"
 #include "kernels/cuda/arguments.h"
 #include "kernels/cuda/kernel_table.h"
+#include "kernels/cuda/mutation.cuh"
 #include "kernels/cuda/primitives.cuh"
 
 namespace pagoda::kernels::cuda {
@@ -37,11 +38,13 @@ PAGODA_KERNEL(kElementThreads, 4) RmsNorm(PAGODA_ARGUMENT RmsNormArguments argum
   const float* const in = arguments.in.data + row * arguments.in.stride;
   float sum = 0.0f;
   for (int k = lane; k < arguments.columns; k += kWarpLanes) sum = base::Fma(in[k], in[k], sum);
-  for (int distance = kWarpLanes / 2; distance > 0; distance /= 2) {
+  const int widest = Mutated(Mutation::kNormLosesHalfTheLanes) ? kWarpLanes / 4 : kWarpLanes / 2;
+  for (int distance = widest; distance > 0; distance /= 2) {
     sum = sum + ShuffleXor(sum, distance);
   }
   const float mean = Divide(sum, static_cast<float>(arguments.columns));
-  const float inverse = Divide(1.0f, SquareRoot(mean + arguments.epsilon));
+  const float epsilon = Mutated(Mutation::kNormNoEpsilon) ? 0.0f : arguments.epsilon;
+  const float inverse = Divide(1.0f, SquareRoot(mean + epsilon));
   float* const out = arguments.out.data + row * arguments.out.stride;
   std::uint16_t* const rounded = arguments.rounded.data + row * arguments.rounded.stride;
   for (int k = lane; k < arguments.columns; k += kWarpLanes) {

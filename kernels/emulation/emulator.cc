@@ -40,6 +40,7 @@ struct PendingCopy {
 
 struct Fiber {
   void* stack_top = nullptr;
+  void* sanitizer_fiber = nullptr;
   ThreadPlace place;
   std::uint32_t slot = 0;
   Waits waits = Waits::kNot;
@@ -82,6 +83,9 @@ struct Emulator::State {
         shared(kSlots, kMaxSharedBytes),
         fibers(kSlots * kMaxThreads),
         warps(kSlots * kWarpsPerSlot) {}
+  ~State() {
+    for (const Fiber& fiber : fibers) EndFiber(fiber.sanitizer_fiber);
+  }
 
   Fiber& current() { return fibers[running]; }
   std::uint32_t WarpOf(const Fiber& fiber) const {
@@ -112,6 +116,7 @@ struct Emulator::State {
   std::uint64_t next_cta = 0, num_ctas = 0;
   std::uint32_t running = 0;
   void* launcher = nullptr;
+  void* launcher_fiber = nullptr;
   StackRegion launcher_region;
   std::string fault;
 };
@@ -163,6 +168,7 @@ bool Emulator::State::StartNextCta(std::uint32_t slot) {
     fiber.first_copy = fiber.num_copies = fiber.group = fiber.done_groups = 0;
     const std::span<std::byte> stack = stacks.Piece(at);
     ForgetStack(stack);
+    fiber.sanitizer_fiber = RenewFiber(fiber.sanitizer_fiber);
     fiber.stack_top = FreshStack(stack.data() + stack.size(), FiberEntry);
     ready.Add(at);
   }
@@ -178,6 +184,7 @@ void Emulator::State::SwitchTo(void** saved, std::uint32_t next) {
   const std::span<std::byte> stack = stacks.Piece(next);
   StartSwitch(saved == nullptr ? nullptr : &old, stack.data(), stack.size());
   void* forgotten = nullptr;
+  EnterFiber(fibers[next].sanitizer_fiber);
   PagodaSwitchStack(saved == nullptr ? &forgotten : saved, fibers[next].stack_top);
   FinishSwitch(&old);
 }
@@ -191,6 +198,8 @@ void Emulator::State::RunFibers() {
   StackRegion own;
   const std::span<std::byte> stack = stacks.Piece(*first);
   StartSwitch(&own, stack.data(), stack.size());
+  launcher_fiber = CurrentFiber();
+  EnterFiber(fibers[*first].sanitizer_fiber);
   PagodaSwitchStack(&launcher, fibers[*first].stack_top);
   FinishSwitch(&own);
 }
@@ -199,6 +208,7 @@ void Emulator::State::LeaveToLauncher() {
   StackRegion own;
   StartSwitch(&own, launcher_region.bottom, launcher_region.bytes);
   void* forgotten = nullptr;
+  EnterFiber(launcher_fiber);
   PagodaSwitchStack(&forgotten, launcher);
   PAGODA_CHECK_MSG(false, "the emulator came back to a thread that it had left");
 }
@@ -423,6 +433,8 @@ void CheckShared(const void* address, std::size_t count, std::size_t alignment, 
     Fault("a shared address lies outside the CTA's shared memory", site);
   }
 }
+
+std::uint8_t PlantedFault() { return active->schedule.planted_fault; }
 
 void CountMatrixLoad(std::uint32_t bank_conflicts) {
   ++active->counters.matrix_loads;

@@ -28,6 +28,8 @@ struct Schedule {
   CopyTime copies = CopyTime::kLate;
   std::uint64_t seed = 1;  // of kRandom
   int resident_ctas = 1;   // 1 or 2 that run interleaved
+  // For tests of tests: a cuda::Mutation by number; 0: none.
+  std::uint8_t planted_fault = 0;
 };
 
 // The threads that can run, as one bit each. Plain value, no memory of its own.

@@ -65,6 +65,9 @@ void WaitForCopies(std::uint32_t groups);
 // `count` bytes of this CTA's shared memory, `alignment` aligned; else a fault.
 void CheckShared(const void* address, std::size_t count, std::size_t alignment, CallSite site);
 
+// The fault that the launch's schedule plants; 0: none.
+std::uint8_t PlantedFault();
+
 void CountMatrixLoad(std::uint32_t bank_conflicts);
 void CountMatrixMultiply();
 
