@@ -134,4 +134,47 @@ struct AttentionArguments {
   float scale = 0.0f;
 };
 
+// One chunk of one sequence's context, for a query row of its own.
+struct DecodeSlice {
+  std::int32_t row = 0;                // of query
+  std::int32_t first_table_entry = 0;  // of the sequence, in the table of all
+  std::int32_t first = 0, end = 0;     // positions; at most kChunkTokens
+};
+
+// What one CTA works on, one after another: fixed by the host before the launch.
+struct DecodeShare {
+  std::int32_t first_slice = 0, num_slices = 0;
+};
+
+// Grid: shares, G. Slice s leaves its sums at partial_out[s, H, D] and partial_sums[s, H, 2]
+// (largest score, sum of weights).
+struct DecodeArguments {
+  ConstFloatRows query;  // [T, H D]
+  KvArguments kv;
+  const DecodeShare* shares = nullptr;
+  const DecodeSlice* slices = nullptr;
+  const std::uint32_t* block_table = nullptr;
+  float* partial_out = nullptr;
+  float* partial_sums = nullptr;
+  std::int32_t layer = 0;
+  std::int32_t group = 0;  // H / G, at most the heads that the kernel has columns for
+  std::int32_t num_query_heads = 0;
+  float scale = 0.0f;
+};
+
+// The slices of one row, in order.
+struct DecodeRow {
+  std::int32_t row = 0;  // of out
+  std::int32_t first_slice = 0, num_slices = 0;
+};
+
+// Grid: rows, H.
+struct MergeArguments {
+  FloatRows out;  // [T, H D]
+  const DecodeRow* rows = nullptr;
+  const float* partial_out = nullptr;
+  const float* partial_sums = nullptr;
+  std::int32_t num_query_heads = 0, head_size = 0;
+};
+
 }  // namespace pagoda::kernels::cuda

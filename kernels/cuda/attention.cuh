@@ -12,27 +12,15 @@
 // Source   online softmax (FlashAttention-2); rows of all heads that share K and V packed together
 //          (FlashInfer).
 
-#include <limits>
-
 #include "base/exact_math.h"
 #include "kernels/cuda/arguments.h"
 #include "kernels/cuda/kernel_table.h"
+#include "kernels/cuda/kv_tile.cuh"
 #include "kernels/cuda/mutation.cuh"
 #include "kernels/cuda/primitives.cuh"
 
 namespace pagoda::kernels::cuda {
 inline namespace PAGODA_CUDA_NAMESPACE {
-
-inline constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
-inline constexpr std::uint32_t kOnes = 0x3f803f80u;  // two bf16 ones
-
-// Offset of a 16-byte piece in a row of D bf16, pieces exchanged by row so that the eight rows that
-// a matrix load reads lie in different banks.
-template <int kHeadSize>
-PAGODA_DEVICE int TileOffset(int row, int piece) {
-  const int exchange = kHeadSize % 64 == 0 ? row % 8 : row / 2 % 4;
-  return row * kHeadSize + (piece ^ exchange) * 8;
-}
 
 // What is the same for all threads of a CTA, and where its tiles lie in shared memory.
 template <int kHeadSize>
@@ -43,8 +31,7 @@ struct AttentionCta {
   const AttentionArguments* arguments;
   AttentionItem item;
   int first_packed_row;
-  int kv_head;
-  int end;  // one past the last position that any row sees
+  KvContext context;  // up to the last position that any row sees
   Bf16* keys;
   Bf16* values;
   Bf16* query;
@@ -73,10 +60,12 @@ PAGODA_DEVICE AttentionCta<kHeadSize> StartAttention(const AttentionArguments& a
   cta.arguments = &arguments;
   cta.item = arguments.items[tile.item];
   cta.first_packed_row = tile.first_packed_row;
-  cta.kv_head = CtaY();
   const int last_token = (tile.first_packed_row + Cta::kShape.rows - 1) / arguments.group;
   const int last_of_item = cta.item.num_tokens - 1;
-  cta.end = cta.item.first_position + (last_token < last_of_item ? last_token : last_of_item) + 1;
+  const int end =
+      cta.item.first_position + (last_token < last_of_item ? last_token : last_of_item) + 1;
+  cta.context = {&arguments.kv, arguments.block_table + cta.item.first_table_entry, arguments.layer,
+                 CtaY(), end};
   cta.keys = reinterpret_cast<Bf16*>(SharedMemory());
   cta.values = cta.keys + Cta::kShape.stages * Cta::kTileElements;
   cta.query = cta.values + Cta::kShape.stages * Cta::kTileElements;
@@ -96,7 +85,7 @@ PAGODA_DEVICE std::int64_t RowOffset(const AttentionCta<kHeadSize>& cta, int row
   const int packed = cta.first_packed_row + row;
   const int of_group =
       Mutated(Mutation::kAttentionOneHeadForAll) ? 0 : packed % cta.arguments->group;
-  const int head = cta.kv_head * cta.arguments->group + of_group;
+  const int head = cta.context.kv_head * cta.arguments->group + of_group;
   const std::int64_t token = cta.item.first_row + packed / cta.arguments->group;
   return token * stride + std::int64_t{head} * kHeadSize;
 }
@@ -120,37 +109,12 @@ PAGODA_DEVICE void LoadQuery(const AttentionCta<kHeadSize>& cta) {
   }
 }
 
-// K and V of the tile at `first` position; zeros past the end, where nothing is read.
 template <int kHeadSize>
-PAGODA_DEVICE void LoadKvTile(const AttentionCta<kHeadSize>& cta, int stage, int first) {
+PAGODA_DEVICE void LoadTile(const AttentionCta<kHeadSize>& cta, int stage, int first) {
   using Cta = AttentionCta<kHeadSize>;
-  constexpr int kPieces = kHeadSize / 8;
-  const KvArguments& kv = cta.arguments->kv;
-  const std::uint32_t* const table = cta.arguments->block_table + cta.item.first_table_entry;
-  for (int i = ThreadIndex(); i < Cta::kShape.tile * kPieces; i += Cta::kShape.NumThreads()) {
-    const int row = i / kPieces;
-    const int piece = i % kPieces;
-    const int position = first + row;
-    const bool valid = position < cta.end;
-    const bool soon =
-        Mutated(Mutation::kAttentionTakesTheNextBlockTooSoon) && position + 1 < cta.end;
-    const std::int64_t block = valid ? table[(position + (soon ? 1 : 0)) >> kv.block_shift] : 0;
-    const std::int64_t layer =
-        Mutated(Mutation::kAttentionFirstLayerForAll) ? 0 : cta.arguments->layer;
-    const std::int64_t token = position & ((1 << kv.block_shift) - 1);
-    const auto source = [&](const KvPlaneArguments& plane) {
-      return plane.base + block * plane.block_stride + layer * plane.layer_stride +
-             std::int64_t{cta.kv_head} * plane.head_stride + token * plane.token_stride +
-             piece * 16;
-    };
-    const int to = Mutated(Mutation::kAttentionStoresPiecesUnexchanged)
-                       ? row * kHeadSize + piece * 8
-                       : TileOffset<kHeadSize>(row, piece);
-    const int at = stage * Cta::kTileElements + to;
-    CopyAsync16(cta.keys + at, source(kv.key), valid);
-    CopyAsync16(cta.values + at, source(kv.value),
-                valid || Mutated(Mutation::kAttentionReadsTheNullBlock));
-  }
+  const int at = stage * Cta::kTileElements;
+  LoadKvTile<kHeadSize, Cta::kShape.tile, Cta::kShape.NumThreads()>(cta.context, first,
+                                                                    cta.keys + at, cta.values + at);
 }
 
 // Scores of the warp's 16 rows and the tile's tokens, scaled; -infinity where a row sees nothing.
@@ -275,25 +239,13 @@ PAGODA_DEVICE void MergeChunk(const AttentionCta<kHeadSize>& cta, const LaneRows
   PAGODA_UNROLL
   for (int r = 0; r < 2; ++r) {
     if (first > rows.position[r]) continue;
-    float a = 0.0f;
-    float b = 1.0f;
     const bool is_first = first == 0 && !Mutated(Mutation::kAttentionMergesTheFirstChunk);
+    MergeScales scales = {0.0f, 1.0f};
     if (is_first) {
       total.max[r] = state.max[r];
       total.sum[r] = state.sum.values[2 * r];
     } else {
-      const float max = Greater(total.max[r], state.max[r]);
-      const float against = max == kMinusInfinity ? 0.0f : max;
-      a = base::Exp(total.max[r] - against);
-      b = base::Exp(state.max[r] - against);
-      if (Mutated(Mutation::kAttentionMergeForgetsTheOld)) a = 0.0f;
-      if (Mutated(Mutation::kAttentionMergeSwapsScales)) {
-        const float kept = a;
-        a = b;
-        b = kept;
-      }
-      if (!Mutated(Mutation::kAttentionMergeKeepsTheFirstMaximum)) total.max[r] = max;
-      total.sum[r] = base::Fma(state.sum.values[2 * r], b, total.sum[r] * a);
+      scales = MergeSums(state.max[r], state.sum.values[2 * r], total.max[r], total.sum[r]);
     }
     PAGODA_UNROLL
     for (int i = 0; i < kHeadSize / 8; ++i) {
@@ -301,7 +253,7 @@ PAGODA_DEVICE void MergeChunk(const AttentionCta<kHeadSize>& cta, const LaneRows
       for (int e = 0; e < 2; ++e) {
         float& to = TotalAt(cta, r, i * 8 + column + e);
         const float chunk = state.out[i].values[2 * r + e];
-        to = is_first ? chunk : base::Fma(chunk, b, to * a);
+        to = is_first ? chunk : base::Fma(chunk, scales.b, to * scales.a);
       }
     }
   }
@@ -315,14 +267,14 @@ PAGODA_DEVICE void AttendChunk(const AttentionCta<kHeadSize>& cta, const LaneRow
   using Cta = AttentionCta<kHeadSize>;
   constexpr int kTile = Cta::kShape.tile;
   constexpr int kStages = Cta::kShape.stages;
-  const int end = first + kChunkTokens < cta.end ? first + kChunkTokens : cta.end;
+  const int end = first + kChunkTokens < cta.context.end ? first + kChunkTokens : cta.context.end;
   const int num_tiles = base::DivUp(end - first, kTile);
   // No barrier here: the last chunk's last tile lay in the last stage, and its barrier let all
   // through only when they were done with the others, which are filled first.
   static_assert(kStages == 2 && kChunkTokens / kTile % kStages == 0);
   PAGODA_UNROLL
   for (int tile = 0; tile < kStages - 1; ++tile) {
-    if (tile < num_tiles) LoadKvTile(cta, tile, first + tile * kTile);
+    if (tile < num_tiles) LoadTile(cta, tile, first + tile * kTile);
     CommitAsync();
   }
   for (int tile = 0; tile < num_tiles; ++tile) {
@@ -333,10 +285,10 @@ PAGODA_DEVICE void AttendChunk(const AttentionCta<kHeadSize>& cta, const LaneRow
     }
     const int next = tile + kStages - 1;
     const bool early = Mutated(Mutation::kAttentionRefillsBeforeTheBarrier);
-    if (early && next < num_tiles) LoadKvTile(cta, next % kStages, first + next * kTile);
+    if (early && next < num_tiles) LoadTile(cta, next % kStages, first + next * kTile);
     // The tile has arrived for all, and all are done with the one that is overwritten next.
     if (!Mutated(Mutation::kAttentionNoBarrierBeforeATile)) SyncCta();
-    if (!early && next < num_tiles) LoadKvTile(cta, next % kStages, first + next * kTile);
+    if (!early && next < num_tiles) LoadTile(cta, next % kStages, first + next * kTile);
     CommitAsync();
     const int begin = first + tile * kTile;
     if (begin >= rows.warp_end) continue;
@@ -378,7 +330,7 @@ Attention(PAGODA_ARGUMENT AttentionArguments arguments) {
   const LaneRows rows = RowsOfLane(cta);
   LoadQuery(cta);
   Total total = {{kMinusInfinity, kMinusInfinity}, {0.0f, 0.0f}};
-  for (int first = 0; first < cta.end; first += kChunkTokens) {
+  for (int first = 0; first < cta.context.end; first += kChunkTokens) {
     ChunkState<kHeadSize> state = {};
     state.max[0] = state.max[1] = kMinusInfinity;
     AttendChunk(cta, rows, first, state);

@@ -27,8 +27,19 @@ enum class KernelId : std::uint16_t {
   kAttention96,
   kAttention128,
   kAttention256,
+  kDecode32,
+  kDecode64,
+  kDecode96,
+  kDecode128,
+  kDecode256,
+  kDecodeWide32,
+  kDecodeWide64,
+  kDecodeWide96,
+  kDecodeWide128,
+  kDecodeWide256,
+  kMergeDecode,
 };
-inline constexpr std::size_t kNumKernels = 17;
+inline constexpr std::size_t kNumKernels = 28;
 
 // Threads of every kernel that works element by element.
 inline constexpr int kElementThreads = 128;
@@ -71,6 +82,27 @@ constexpr AttentionShape AttentionShapeOf(int head_size) {
 }
 inline constexpr int kChunkTokens = 256;
 
+// Decode: the heads that share K and V are columns of a matrix product, 8 or 16 of them.
+struct DecodeShape {
+  int head_size;
+  int heads;
+  int tile;  // tokens
+  int stages;
+  static constexpr int kThreads = 128;
+  // 8 more elements a row of weights, so that rows lie in different banks.
+  constexpr int WeightStride() const { return tile + 8; }
+  // K and V tiles, the rounded weights, the largest score of each warp and head.
+  constexpr int SharedBytes() const {
+    return stages * 2 * tile * head_size * 2 + heads * WeightStride() * 2 + tile / 16 * heads * 4;
+  }
+};
+constexpr DecodeShape DecodeShapeOf(int head_size, int heads) {
+  if (head_size <= 96) return {head_size, heads, 64, 3};
+  if (head_size <= 128) return {head_size, heads, 64, 2};
+  return {head_size, heads, 32, 2};
+}
+inline constexpr int kDecodeHeads = 8, kDecodeWideHeads = 16;
+
 // --- the table ---------------------------------------------------------------------------------
 
 struct KernelInfo {
@@ -93,6 +125,15 @@ constexpr KernelInfo AttentionKernel(KernelId id, const char* name, int head_siz
   return {id, name, sizeof(AttentionArguments), shape.NumThreads(), 1, shape.SharedBytes()};
 }
 
+constexpr KernelInfo DecodeKernel(KernelId id, const char* name, int head_size, int heads) {
+  return {id,
+          name,
+          sizeof(DecodeArguments),
+          DecodeShape::kThreads,
+          1,
+          DecodeShapeOf(head_size, heads).SharedBytes()};
+}
+
 // In the order of KernelId.
 inline constexpr KernelInfo kKernels[kNumKernels] = {
     ElementKernel(KernelId::kEmbed, "Embed", sizeof(EmbedArguments)),
@@ -112,6 +153,17 @@ inline constexpr KernelInfo kKernels[kNumKernels] = {
     AttentionKernel(KernelId::kAttention96, "Attention<96>", 96),
     AttentionKernel(KernelId::kAttention128, "Attention<128>", 128),
     AttentionKernel(KernelId::kAttention256, "Attention<256>", 256),
+    DecodeKernel(KernelId::kDecode32, "Decode<32, 8>", 32, kDecodeHeads),
+    DecodeKernel(KernelId::kDecode64, "Decode<64, 8>", 64, kDecodeHeads),
+    DecodeKernel(KernelId::kDecode96, "Decode<96, 8>", 96, kDecodeHeads),
+    DecodeKernel(KernelId::kDecode128, "Decode<128, 8>", 128, kDecodeHeads),
+    DecodeKernel(KernelId::kDecode256, "Decode<256, 8>", 256, kDecodeHeads),
+    DecodeKernel(KernelId::kDecodeWide32, "Decode<32, 16>", 32, kDecodeWideHeads),
+    DecodeKernel(KernelId::kDecodeWide64, "Decode<64, 16>", 64, kDecodeWideHeads),
+    DecodeKernel(KernelId::kDecodeWide96, "Decode<96, 16>", 96, kDecodeWideHeads),
+    DecodeKernel(KernelId::kDecodeWide128, "Decode<128, 16>", 128, kDecodeWideHeads),
+    DecodeKernel(KernelId::kDecodeWide256, "Decode<256, 16>", 256, kDecodeWideHeads),
+    ElementKernel(KernelId::kMergeDecode, "MergeDecode", sizeof(MergeArguments)),
 };
 
 constexpr const KernelInfo& InfoOf(KernelId id) { return kKernels[static_cast<std::size_t>(id)]; }

@@ -1,6 +1,7 @@
 #include "kernels/emulation/emulated_kernels.h"
 
 #include "kernels/cuda/attention.cuh"
+#include "kernels/cuda/decode.cuh"
 #include "kernels/cuda/gemm.cuh"
 #include "kernels/cuda/kv_kernels.cuh"
 #include "kernels/cuda/row_kernels.cuh"
@@ -40,6 +41,17 @@ constexpr EmulatedKernel kFunctions[cuda::kNumKernels] = {
     Call<&cuda::Attention<96>>,
     Call<&cuda::Attention<128>>,
     Call<&cuda::Attention<256>>,
+    Call<&cuda::Decode<32, cuda::kDecodeHeads>>,
+    Call<&cuda::Decode<64, cuda::kDecodeHeads>>,
+    Call<&cuda::Decode<96, cuda::kDecodeHeads>>,
+    Call<&cuda::Decode<128, cuda::kDecodeHeads>>,
+    Call<&cuda::Decode<256, cuda::kDecodeHeads>>,
+    Call<&cuda::Decode<32, cuda::kDecodeWideHeads>>,
+    Call<&cuda::Decode<64, cuda::kDecodeWideHeads>>,
+    Call<&cuda::Decode<96, cuda::kDecodeWideHeads>>,
+    Call<&cuda::Decode<128, cuda::kDecodeWideHeads>>,
+    Call<&cuda::Decode<256, cuda::kDecodeWideHeads>>,
+    Call<&cuda::MergeDecode>,
 };
 
 }  // namespace

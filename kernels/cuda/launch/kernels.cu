@@ -1,5 +1,6 @@
 // Every kernel of the table for the GPU, in its order.
 #include "kernels/cuda/attention.cuh"
+#include "kernels/cuda/decode.cuh"
 #include "kernels/cuda/gemm.cuh"
 #include "kernels/cuda/kv_kernels.cuh"
 #include "kernels/cuda/launch/kernel_functions.h"
@@ -51,6 +52,28 @@ const void* KernelFunction(KernelId id) {
       return Address(&Attention<128>);
     case KernelId::kAttention256:
       return Address(&Attention<256>);
+    case KernelId::kDecode32:
+      return Address(&Decode<32, kDecodeHeads>);
+    case KernelId::kDecode64:
+      return Address(&Decode<64, kDecodeHeads>);
+    case KernelId::kDecode96:
+      return Address(&Decode<96, kDecodeHeads>);
+    case KernelId::kDecode128:
+      return Address(&Decode<128, kDecodeHeads>);
+    case KernelId::kDecode256:
+      return Address(&Decode<256, kDecodeHeads>);
+    case KernelId::kDecodeWide32:
+      return Address(&Decode<32, kDecodeWideHeads>);
+    case KernelId::kDecodeWide64:
+      return Address(&Decode<64, kDecodeWideHeads>);
+    case KernelId::kDecodeWide96:
+      return Address(&Decode<96, kDecodeWideHeads>);
+    case KernelId::kDecodeWide128:
+      return Address(&Decode<128, kDecodeWideHeads>);
+    case KernelId::kDecodeWide256:
+      return Address(&Decode<256, kDecodeWideHeads>);
+    case KernelId::kMergeDecode:
+      return Address(&MergeDecode);
   }
   return nullptr;
 }

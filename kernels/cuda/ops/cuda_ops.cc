@@ -10,6 +10,7 @@
 #include "kernels/cuda/arguments.h"
 #include "kernels/cuda/kernel_table.h"
 #include "kernels/cuda/ops/attention_plan.h"
+#include "kernels/cuda/ops/decode_plan.h"
 #include "kernels/cuda/ops/upload_ring.h"
 #include "kernels/reference/sample.h"
 #include "kernels/reference/score.h"
@@ -85,14 +86,30 @@ KernelId AttentionKernelOf(std::int32_t head_size) {
   }
 }
 
+KernelId DecodeKernelOf(std::int32_t head_size, bool wide) {
+  switch (head_size) {
+    case 32:
+      return wide ? KernelId::kDecodeWide32 : KernelId::kDecode32;
+    case 64:
+      return wide ? KernelId::kDecodeWide64 : KernelId::kDecode64;
+    case 96:
+      return wide ? KernelId::kDecodeWide96 : KernelId::kDecode96;
+    case 128:
+      return wide ? KernelId::kDecodeWide128 : KernelId::kDecode128;
+    default:
+      PAGODA_CHECK(head_size == 256);
+      return wide ? KernelId::kDecodeWide256 : KernelId::kDecode256;
+  }
+}
+
 struct Grid {
   std::int64_t x = 1, y = 1, z = 1;
 };
 
 class CudaOps final : public Ops {
  public:
-  CudaOps(std::unique_ptr<Device> device, UploadRing uploads)
-      : device_(std::move(device)), uploads_(std::move(uploads)) {}
+  CudaOps(std::unique_ptr<Device> device, UploadRing uploads, const CudaOpsOptions& options)
+      : options_(options), device_(std::move(device)), uploads_(std::move(uploads)) {}
 
   const Capabilities& capabilities() const override { return capabilities_; }
   Device& device() override { return *device_; }
@@ -124,6 +141,10 @@ class CudaOps final : public Ops {
   void LaunchRows(KernelId id, std::int64_t rows, std::int64_t columns, const Arguments& arguments,
                   Stream stream);
   void Normalize(const RmsNormParams& params, FloatRows out, Bf16Rows rounded, Stream stream);
+  void Prefill(const AttentionParams& params, Stream stream);
+  void Decode(const AttentionParams& params, Stream stream);
+  // Memory of at least so many bytes, kept from call to call.
+  std::byte* Scratch(DeviceMemory& memory, std::int64_t bytes, Stream stream);
   // Memory for rounded activations, [rows, columns] without gaps.
   Bf16Rows Rounded(std::int64_t rows, std::int64_t columns, Stream stream);
   // The product, from activations that are rounded already.
@@ -134,10 +155,13 @@ class CudaOps final : public Ops {
   void AwaitAll(Stream stream) { (void)device_->Await(device_->Record(stream)); }
 
   const Capabilities capabilities_ = MakeCapabilities();
+  const CudaOpsOptions options_;
   const std::unique_ptr<Device> device_;
   UploadRing uploads_;
-  DeviceMemory rounded_;
+  DeviceMemory rounded_, partials_;
   AttentionPlan plan_;
+  DecodePlan decode_plan_;
+  std::vector<AttentionWork> prefill_work_, decode_work_;
   std::vector<BlockCopyArguments> copies_;
 };
 
@@ -163,14 +187,18 @@ void CudaOps::LaunchRows(KernelId id, std::int64_t rows, std::int64_t columns,
 }
 
 Bf16Rows CudaOps::Rounded(std::int64_t rows, std::int64_t columns, Stream stream) {
-  const std::int64_t bytes = rows * columns * 2;
-  if (bytes > rounded_.bytes()) {
+  std::byte* const memory = Scratch(rounded_, rows * columns * 2, stream);
+  return {reinterpret_cast<std::uint16_t*>(memory), columns};
+}
+
+std::byte* CudaOps::Scratch(DeviceMemory& memory, std::int64_t bytes, Stream stream) {
+  if (bytes > memory.bytes()) {
     AwaitAll(stream);
-    auto memory = device_->Allocate(bytes);
-    PAGODA_CHECK_MSG(memory.ok(), std::string(memory.status().message()));
-    rounded_ = *std::move(memory);
+    auto larger = device_->Allocate(bytes);
+    PAGODA_CHECK_MSG(larger.ok(), std::string(larger.status().message()));
+    memory = *std::move(larger);
   }
-  return {reinterpret_cast<std::uint16_t*>(rounded_.data()), columns};
+  return memory.data();
 }
 
 void CudaOps::Embed(const EmbedParams& params, Stream stream) {
@@ -321,13 +349,30 @@ void CudaOps::RopeAndWriteKv(const RopeAndWriteKvParams& params, Stream stream) 
          arguments, stream);
 }
 
+// Rows that come one to a sequence go to the decode kernel, unless more heads share K and V than it
+// has columns for; the bits are the same.
 void CudaOps::Attention(const AttentionParams& params, Stream stream) {
   CheckShapes(params);
+  const std::int32_t group = params.num_query_heads / params.kv->num_kv_heads;
+  const bool splits = options_.splits_decode && group <= kDecodeWideHeads;
+  prefill_work_.clear();
+  decode_work_.clear();
+  for (const AttentionWork& work : params.work) {
+    if (work.num_tokens == 0) continue;
+    (splits && work.num_tokens == 1 ? decode_work_ : prefill_work_).push_back(work);
+  }
+  AttentionParams part = params;
+  part.work = prefill_work_;
+  if (!part.work.empty()) Prefill(part, stream);
+  part.work = decode_work_;
+  if (!part.work.empty()) Decode(part, stream);
+}
+
+void CudaOps::Prefill(const AttentionParams& params, Stream stream) {
   const KvView& kv = *params.kv;
   const KernelId id = AttentionKernelOf(kv.head_size);
   const std::int32_t group = params.num_query_heads / kv.num_kv_heads;
   plan_.Make(params.work, kv.block_size, group, AttentionShapeOf(kv.head_size).rows);
-  if (plan_.tiles.empty()) return;
   Launch(id, {.x = static_cast<std::int64_t>(plan_.tiles.size()), .y = kv.num_kv_heads},
          AttentionArguments{
              .query = RowsOf(params.query),
@@ -339,6 +384,42 @@ void CudaOps::Attention(const AttentionParams& params, Stream stream) {
              .layer = params.layer,
              .group = group,
              .scale = params.scale},
+         stream);
+}
+
+void CudaOps::Decode(const AttentionParams& params, Stream stream) {
+  const KvView& kv = *params.kv;
+  const std::int32_t group = params.num_query_heads / kv.num_kv_heads;
+  DecodePlan& plan = decode_plan_;
+  plan.Make(params.work, kv.block_size, std::max(1, options_.decode_ctas / kv.num_kv_heads));
+  const std::int64_t num_sums =
+      static_cast<std::int64_t>(plan.slices.size()) * params.num_query_heads;
+  auto* const partial = reinterpret_cast<float*>(Scratch(
+      partials_, num_sums * (kv.head_size + 2) * static_cast<std::int64_t>(sizeof(float)), stream));
+  float* const partial_sums = partial + num_sums * kv.head_size;
+  Launch(DecodeKernelOf(kv.head_size, group > kDecodeHeads),
+         {.x = static_cast<std::int64_t>(plan.shares.size()), .y = kv.num_kv_heads},
+         DecodeArguments{
+             .query = RowsOf(params.query),
+             .kv = ArgumentsOf(kv),
+             .shares = uploads_.Put(std::span<const DecodeShare>(plan.shares), stream),
+             .slices = uploads_.Put(std::span<const DecodeSlice>(plan.slices), stream),
+             .block_table = uploads_.Put(std::span<const std::uint32_t>(plan.block_table), stream),
+             .partial_out = partial,
+             .partial_sums = partial_sums,
+             .layer = params.layer,
+             .group = group,
+             .num_query_heads = params.num_query_heads,
+             .scale = params.scale},
+         stream);
+  Launch(KernelId::kMergeDecode,
+         {.x = static_cast<std::int64_t>(plan.rows.size()), .y = params.num_query_heads},
+         MergeArguments{.out = RowsOf(params.out),
+                        .rows = uploads_.Put(std::span<const DecodeRow>(plan.rows), stream),
+                        .partial_out = partial,
+                        .partial_sums = partial_sums,
+                        .num_query_heads = params.num_query_heads,
+                        .head_size = kv.head_size},
          stream);
 }
 
@@ -409,10 +490,11 @@ void CudaOps::CopyBlocks(const KvView& kv, std::span<const BlockCopy> copies, St
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Ops>> MakeCudaOps(std::unique_ptr<Device> device) {
+absl::StatusOr<std::unique_ptr<Ops>> MakeCudaOps(std::unique_ptr<Device> device,
+                                                 const CudaOpsOptions& options) {
   auto uploads = UploadRing::Create(*device, kUploadHalfBytes);
   if (!uploads.ok()) return uploads.status();
-  return std::make_unique<CudaOps>(std::move(device), *std::move(uploads));
+  return std::make_unique<CudaOps>(std::move(device), *std::move(uploads), options);
 }
 
 }  // namespace pagoda::kernels::cuda

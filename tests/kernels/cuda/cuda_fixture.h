@@ -34,10 +34,10 @@ inline std::string Describe(const Schedule& schedule) {
 // The CUDA backend over an emulated device, with the reference beside it.
 class CudaTest : public testing::Test {
  protected:
-  CudaTest() {
+  explicit CudaTest(const CudaOpsOptions& options = {}) {
     auto device = emulation::MakeEmulatedDevice({});
     device_ = device.get();
-    auto ops = MakeCudaOps(std::move(device));
+    auto ops = MakeCudaOps(std::move(device), options);
     EXPECT_TRUE(ops.ok()) << ops.status();
     ops_ = *std::move(ops);
   }

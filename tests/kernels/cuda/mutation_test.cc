@@ -55,12 +55,16 @@ void MutationTest::BuildInputs() {
 }
 
 void MutationTest::RunAttention(KvPool& pool, Bytes& all) {
-  Matrix out(80, 384), decoded(1, 384);
-  const Matrix query = RowsOf(query_, 250, 80), last = RowsOf(query_, 559, 1);
+  Matrix out(80, 384), continued(2, 384), decoded(2, 384);
+  const Matrix query = RowsOf(query_, 250, 80), last = RowsOf(query_, 558, 2);
   const AttentionWork prefill = {
       .first_row = 0, .num_tokens = 80, .first_position = 250, .block_table = table_};
-  const AttentionWork decode = {
-      .first_row = 0, .num_tokens = 1, .first_position = 559, .block_table = table_};
+  // The same rows by the prefill and by the decode kernel.
+  const AttentionWork chunk = {
+      .first_row = 0, .num_tokens = 2, .first_position = 558, .block_table = table_};
+  const AttentionWork decode[] = {
+      {.first_row = 0, .num_tokens = 1, .first_position = 558, .block_table = table_},
+      {.first_row = 1, .num_tokens = 1, .first_position = 559, .block_table = table_}};
   AttentionParams params = {.query = query.view(),
                             .out = out.view(),
                             .kv = &pool.view(),
@@ -71,11 +75,15 @@ void MutationTest::RunAttention(KvPool& pool, Bytes& all) {
   ops_->Attention(params, stream_);
   AttentionParams alone = params;
   alone.query = last.view();
+  alone.out = continued.view();
+  alone.work = {&chunk, 1};
+  ops_->Attention(alone, stream_);
   alone.out = decoded.view();
-  alone.work = {&decode, 1};
+  alone.work = decode;
   ops_->Attention(alone, stream_);
   if (!device_->Await(device_->Record(stream_)).ok()) return;
   Keep(out, all);
+  Keep(continued, all);
   Keep(decoded, all);
 }
 
@@ -126,7 +134,8 @@ Bytes MutationTest::Outcome(const Schedule& schedule) {
   // A fault ends a device for good.
   auto device = emulation::MakeEmulatedDevice({.schedule = schedule});
   device_ = device.get();
-  std::unique_ptr<Ops> kept = std::exchange(ops_, *MakeCudaOps(std::move(device)));
+  std::unique_ptr<Ops> kept =
+      std::exchange(ops_, *MakeCudaOps(std::move(device), {.decode_ctas = 4}));
   Bytes all;
   RunRows(all);
   RunProducts(all);
