@@ -3,6 +3,7 @@
 #include <atomic>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "base/runtime/mailbox.h"
@@ -20,7 +21,8 @@ struct Engine::State {
         executor(std::move(executor_in)),
         sink(sink_in),
         loop(options, *scheduler, *executor, sink_in, clock),
-        mailbox(static_cast<std::size_t>(options.mailbox_capacity)) {
+        mailbox(static_cast<std::size_t>(options.mailbox_capacity)),
+        epochs(scheduler->num_tenants()) {
     messages.reserve(static_cast<std::size_t>(options.mailbox_capacity));
     Publish();
   }
@@ -40,7 +42,7 @@ struct Engine::State {
   // Between the threads.
   base::Mailbox<Message> mailbox;
   std::atomic<bool> stop_requested = false;
-  std::atomic<std::uint64_t> epoch = 0;
+  std::vector<std::atomic<std::uint64_t>> epochs;  // by tenant
   base::Counter num_accepted;
   base::Counter num_refused_late;  // came after the stop, finished by their submitters
   base::Mutex mutex;
@@ -63,7 +65,9 @@ void Engine::State::HandleMail() {
 
 void Engine::State::Publish() {
   const EngineStats now = loop.stats();
-  epoch.store(scheduler->epoch(), std::memory_order_release);
+  for (std::uint32_t t = 0; t < epochs.size(); ++t) {
+    epochs[t].store(scheduler->epoch(base::TenantId(t)), std::memory_order_release);
+  }
   base::MutexLock lock(mutex);
   published = now;
 }
@@ -123,9 +127,13 @@ void Engine::SetPaused(base::RequestId id, bool paused) {
   state_->Push({.kind = Message::Kind::kSetPaused, .id = id, .paused = paused});
 }
 
-void Engine::FlushPrefixCache() { state_->Push({.kind = Message::Kind::kFlushPrefixCache}); }
+void Engine::FlushPrefixCache(std::optional<base::TenantId> only) {
+  state_->Push({.kind = Message::Kind::kFlushPrefixCache, .tenant = only});
+}
 
-std::uint64_t Engine::epoch() const { return state_->epoch.load(std::memory_order_acquire); }
+std::uint64_t Engine::epoch(base::TenantId tenant) const {
+  return state_->epochs[tenant.value()].load(std::memory_order_acquire);
+}
 
 EngineStats Engine::stats() const {
   EngineStats stats;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/ids.h"
@@ -57,10 +58,11 @@ class Engine {
   // Idempotent; unknown and finished ids are ignored.
   void Cancel(base::RequestId id, scheduler::FinishReason reason);
   void SetPaused(base::RequestId id, bool paused);
-  void FlushPrefixCache();
+  // Of one tenant, or of all.
+  void FlushPrefixCache(std::optional<base::TenantId> only = std::nullopt);
 
-  // The epoch that prompt keys must be made under.
-  std::uint64_t epoch() const;
+  // The epoch that keys of this tenant's prompts must be made under.
+  std::uint64_t epoch(base::TenantId tenant) const;
   EngineStats stats() const;
 
  private:

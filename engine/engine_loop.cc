@@ -51,7 +51,7 @@ void EngineLoop::Handle(Message message) {
     case Message::Kind::kSetPaused:
       return SetPaused(message.id, message.paused);
     case Message::Kind::kFlushPrefixCache:
-      scheduler_.FlushPrefixCache();
+      scheduler_.FlushPrefixCache(message.tenant);
       return;
   }
 }

@@ -17,6 +17,7 @@ struct Message {
   base::RequestId id = {};                            // of kCancel and kSetPaused
   scheduler::FinishReason reason = scheduler::FinishReason::kCancelled;
   bool paused = false;
+  std::optional<base::TenantId> tenant = {};  // of kFlushPrefixCache; none: all
 };
 
 }  // namespace pagoda::engine

@@ -18,7 +18,7 @@ class EnginePort {
   virtual void Submit(scheduler::NewRequest request) = 0;
   virtual void Cancel(base::RequestId id, scheduler::FinishReason why) = 0;
   virtual void SetPaused(base::RequestId id, bool paused) = 0;
-  virtual std::uint64_t epoch() const = 0;
+  virtual std::uint64_t epoch(base::TenantId tenant) const = 0;
   virtual engine::EngineStats stats() const = 0;
 };
 

@@ -15,7 +15,7 @@ class LiveEngine final : public EnginePort {
   void Submit(scheduler::NewRequest request) override { engine_.Submit(std::move(request)); }
   void Cancel(base::RequestId id, scheduler::FinishReason why) override { engine_.Cancel(id, why); }
   void SetPaused(base::RequestId id, bool paused) override { engine_.SetPaused(id, paused); }
-  std::uint64_t epoch() const override { return engine_.epoch(); }
+  std::uint64_t epoch(base::TenantId tenant) const override { return engine_.epoch(tenant); }
   engine::EngineStats stats() const override { return engine_.stats(); }
 
  private:

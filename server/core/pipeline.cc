@@ -252,7 +252,7 @@ absl::Status Pipeline::Prepare(ResponseStream& stream, Preparation& preparation)
   }
   if (!request.one_request_namespace) {
     scheduler::KeyDomain domain = model_.key_domain;
-    domain.epoch = engine_->epoch();
+    domain.epoch = engine_->epoch(request.tenant);
     const scheduler::NamespaceKey key = *request.cache_namespace;
     request.AttachKeys(key, scheduler::BlockKeyer(key, domain));
   }

@@ -136,12 +136,12 @@ TEST(Engine, F9TheWatchdogSeesAStepThatHangsAndItsEnd) {
 
 TEST(Engine, AFlushBeginsANewEpochForTheDoors) {
   Running running;
-  const std::uint64_t before = running.engine->epoch();
+  const std::uint64_t before = running.engine->epoch(base::TenantId(0));
   running.engine->FlushPrefixCache();
   running.engine->Submit(MakeRequest({.id = 1}));
   running.sink.WaitForFinished(1);
   running.engine->Stop();
-  EXPECT_EQ(running.engine->epoch(), before + 1);
+  EXPECT_EQ(running.engine->epoch(base::TenantId(0)), before + 1);
 }
 
 TEST(Engine, MessagesToAnEngineThatHasStoppedChangeNothing) {

@@ -39,7 +39,7 @@ class ScriptedEngine final : public server::EnginePort {
     pauses_.push_back(paused);
     mail_.push_back({id, std::nullopt, std::nullopt, paused});
   }
-  std::uint64_t epoch() const override { return 7; }
+  std::uint64_t epoch(base::TenantId) const override { return 7; }
   engine::EngineStats stats() const override {
     base::MutexLock lock(mutex_);
     return stats_;
