@@ -205,7 +205,7 @@ TEST(BlockShares, AFlushDropsOneTenantsEntriesAndListsThemForScrubbing) {
 
 // Tenants with random shares take, cache, hit and let go at random; the pool's own checks (E1, E2,
 // and the invariants, which say that no reserve is used by another) hold throughout.
-TEST(BlockShares, RandomTakersOfRandomSharesKeepEveryInvariant) {
+TEST(BlockShares, I3RandomTakersOfRandomSharesKeepEveryInvariant) {
   constexpr std::uint64_t kSeed = 9'031'977;
   std::printf("seeds from %llu\n", static_cast<unsigned long long>(kSeed));
   std::int64_t evictions = 0;

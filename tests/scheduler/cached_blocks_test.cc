@@ -113,5 +113,28 @@ TEST(CachedBlocks, BlocksThatSeveralRequestsHoldCountToTheirTenant) {
   world.Run("run\n");
 }
 
+// "y" waits while "x" computes the prompt of both, and "z" takes what was left of common: what x
+// left is cached, on b's reserve, and y may not pin it.
+TEST(CachedBlocks, AnAdoptionThatWouldBreakTheBudgetIsSkipped) {
+  SchedulerConfig config = SmallConfig(26, 4, 4);
+  config.max_num_batched_tokens = 24;
+  config.max_model_len = 56;
+  config.tenants = {{.name = "a"}, {.name = "b", .reserve_blocks = 6}};
+  World world(config);
+  world.Run(
+      "add x prompt=48 max=5\n step\n done\n add y prompt=48 max=2\n step\n pause y\n done\n");
+  world.Run("step\n done\n step\n done\n cancel x\n");
+  world.Run("add z prompt=24 max=8 from=500\n step\n done\n step\n done\n");
+  const SchedulerStats before = world.scheduler().stats();
+  EXPECT_EQ(before.blocks_cached, 6);
+  EXPECT_EQ(world.scheduler().tenant_stats(base::TenantId(0)).blocks_pinned, 19);
+  world.Said();
+  world.Run("resume y\n step\n");
+  EXPECT_THAT(world.Said(), HasSubstr("y: compute 24.."));
+  EXPECT_EQ(world.scheduler().stats().num_adoptions, before.num_adoptions);
+  world.Run("done\n run\n");
+  EXPECT_EQ(world.ended("y").receipt.cached_tokens, 24);
+}
+
 }  // namespace
 }  // namespace pagoda::scheduler::testing

@@ -329,6 +329,18 @@ TEST(Scheduler, AWaitingRequestIsOvertakenSixteenTimesAtMost) {
   EXPECT_LT(said.find("patient: ended"), said.find("f16: ended"));
 }
 
+TEST(Scheduler, I4TheContextIsNotDividedByTheNumberOfSlots) {
+  SchedulerConfig config = SmallConfig(140, 16, 10);
+  config.max_model_len = 2'048;
+  config.max_num_batched_tokens = 512;
+  World world(config);
+  world.Run("add short prompt=300 max=4\n add long prompt=2000 max=48\n run\n");
+  EXPECT_EQ(world.answer("short").size(), 4u);
+  EXPECT_EQ(world.answer("long").size(), 48u);
+  world.Run("add over prompt=2000 max=49 from=9\n");
+  EXPECT_NE(world.Said().find("over: refused"), std::string::npos);
+}
+
 TEST(Scheduler, RefusesAConfigThatCouldHangWithTheNumbers) {
   const auto field = [](auto change) {
     SchedulerConfig config = SmallConfig(9, 4, 2);
