@@ -147,7 +147,9 @@ void ContinueWithTheRest(SchedulerState& state, base::TenantId id, std::int32_t&
       const bool gets_one = Give(state, slot, 1, Purse::kRest);
       decodes_left -= gets_one;
     } else {
-      Give(state, slot, state.left.tokens - decodes_left, Purse::kRest, decodes_left);
+      // Below zero: more came to need one token only than did at the start of the pass.
+      const std::int32_t for_others = std::max(0, decodes_left);
+      Give(state, slot, state.left.tokens - for_others, Purse::kRest, for_others);
     }
   }
 }
