@@ -78,7 +78,10 @@ bool Give(SchedulerState& state, base::SlotId slot, std::int32_t most, Purse pur
   if (share.tokens <= 0) return false;
   if (purse == Purse::kFloor && begun == nullptr && tenant.items_left == 0) return false;
   AdoptAhead(state, sequence);
-  if (NextBlockIsBeingWritten(state, sequence)) return false;
+  if (NextBlockIsBeingWritten(state, sequence)) {
+    sequence.waited_for_key = state.draft.job();
+    return false;
+  }
   if (begun == nullptr && !HasRoomToTell(state, sequence)) return false;
 
   const PlannedStretch before =

@@ -5,7 +5,6 @@
 #include "base/bits.h"
 #include "base/check.h"
 #include "scheduler/giving.h"
-#include "scheduler/lifecycle.h"
 
 namespace pagoda::scheduler {
 namespace {
@@ -27,7 +26,7 @@ bool HasMoved(SchedulerState& state, const Tenant& tenant) {
     const Sequence& sequence = state.SequenceIn(*choice.slot);
     if (state.draft.ItemOf(*choice.slot) != nullptr) return true;
     if (blocks_are_coming && NeedsBlock(state, sequence)) return true;
-    if (NextBlockIsBeingWritten(state, sequence)) return true;
+    if (sequence.waited_for_key == state.draft.job()) return true;
   }
   return false;
 }

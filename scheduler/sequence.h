@@ -84,6 +84,7 @@ struct Sequence {
   bool waits_for_prompt = false;
   base::JobId last_job;         // the newest submitted job that names its blocks
   base::JobId last_handed_job;  // the newest that handed it blocks or copied into them
+  base::JobId waited_for_key;   // the newest plan that left it out as another writes its next block
 
   std::int32_t gap() const { return num_expected - num_planned; }
   // The token that reaches max_tokens is in flight: nothing is left to plan.
