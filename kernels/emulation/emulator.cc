@@ -116,6 +116,9 @@ struct Emulator::State {
   std::uint64_t next_cta = 0, num_ctas = 0;
   std::uint32_t running = 0;
   void* launcher = nullptr;
+  // Where a fiber that nobody comes back to is saved. Not on its stack: a sanitizer may already
+  // have taken that apart.
+  void* forgotten = nullptr;
   void* launcher_fiber = nullptr;
   StackRegion launcher_region;
   std::string fault;
@@ -183,7 +186,6 @@ void Emulator::State::SwitchTo(void** saved, std::uint32_t next) {
   StackRegion old;
   const std::span<std::byte> stack = stacks.Piece(next);
   StartSwitch(saved == nullptr ? nullptr : &old, stack.data(), stack.size());
-  void* forgotten = nullptr;
   EnterFiber(fibers[next].sanitizer_fiber);
   PagodaSwitchStack(saved == nullptr ? &forgotten : saved, fibers[next].stack_top);
   FinishSwitch(&old);
@@ -205,9 +207,7 @@ void Emulator::State::RunFibers() {
 }
 
 void Emulator::State::LeaveToLauncher() {
-  StackRegion own;
-  StartSwitch(&own, launcher_region.bottom, launcher_region.bytes);
-  void* forgotten = nullptr;
+  StartSwitch(nullptr, launcher_region.bottom, launcher_region.bytes);
   EnterFiber(launcher_fiber);
   PagodaSwitchStack(&forgotten, launcher);
   PAGODA_CHECK_MSG(false, "the emulator came back to a thread that it had left");

@@ -1,0 +1,67 @@
+// What scripts/gpu-check asks of a GPU, asked of the emulator: the checks themselves are sound, and
+// both mean the same by every primitive.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+
+#include "kernels/emulation/emulator.h"
+#include "tests/gpu/conformance_checks.cuh"
+
+namespace pagoda::gpu_check {
+namespace {
+
+template <typename Function>
+struct ArgumentsOf;
+template <typename Arguments>
+struct ArgumentsOf<void (*)(Arguments)> {
+  using Type = Arguments;
+};
+
+template <auto kKernel>
+void Call(const void* arguments) {
+  kKernel(*static_cast<const typename ArgumentsOf<decltype(kKernel)>::Type*>(arguments));
+}
+
+class EmulatedMachine {
+ public:
+  template <typename T>
+  T* Allocate(std::size_t count) {
+    // Every kernel's 16-byte copies need its alignment.
+    const std::size_t words = (count * sizeof(T) + sizeof(Piece) - 1) / sizeof(Piece);
+    memory_.push_back(std::make_unique<Piece[]>(words));
+    return reinterpret_cast<T*>(memory_.back().get());
+  }
+  template <auto kKernel, typename Arguments>
+  std::string Launch(Grid grid, int threads, int shared_bytes, const Arguments& arguments) {
+    const absl::Status status =
+        emulator_.Run({.kernel = Call<kKernel>,
+                       .arguments = &arguments,
+                       .grid = {grid.x, grid.y, grid.z},
+                       .num_threads = static_cast<std::uint32_t>(threads),
+                       .shared_bytes = static_cast<std::size_t>(shared_bytes),
+                       .name = "check"},
+                      {.order = kernels::emulation::Order::kGreedy});
+    return std::string(status.message());
+  }
+
+ private:
+  struct alignas(64) Piece {
+    std::byte bytes[64] = {};
+  };
+  kernels::emulation::Emulator emulator_;
+  std::vector<std::unique_ptr<Piece[]>> memory_;
+};
+
+TEST(GpuCheck, TheEmulatorPassesEveryCheck) {
+  EmulatedMachine machine;
+  int num_checks = 0;
+  RunChecks(machine, [&num_checks](const Outcome& outcome) {
+    ++num_checks;
+    EXPECT_TRUE(outcome.passed) << outcome.name << ": " << outcome.detail;
+  });
+  EXPECT_EQ(num_checks, 5);
+}
+
+}  // namespace
+}  // namespace pagoda::gpu_check
