@@ -59,3 +59,16 @@ function(pagoda_test name)
   endif()
   set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}")
 endfunction()
+
+# pagoda_fuzz(NAME SOURCES NAME.cc LIBS lib ...)   The source has libFuzzer's entry, corpus/NAME the small files it begins with. Every
+# build has a test that runs it over them and over seeded changes of them; a build for fuzzing has the fuzzer NAME too.
+function(pagoda_fuzz name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LIBS" ${ARGN})
+  pagoda_executable(${name}_replay SOURCES ${arg_SOURCES} LIBS ${arg_LIBS} replay_corpus)
+  add_test(NAME ${name}_replay COMMAND ${name}_replay ${CMAKE_CURRENT_SOURCE_DIR}/corpus/${name})
+  set_tests_properties(${name}_replay PROPERTIES TIMEOUT 300)
+  if(PAGODA_FUZZ)
+    pagoda_executable(${name} SOURCES ${arg_SOURCES} LIBS ${arg_LIBS})
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  endif()
+endfunction()
