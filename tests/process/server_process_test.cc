@@ -100,6 +100,38 @@ TEST(ServerProcess, EdgesOfLengthsAndValuesHaveTheirCodesAndTheServerGoesOn) {
   EXPECT_EQ(code(TinyRequest(3, 2)), StatusCode::OK);
 }
 
+// Row I4: the limit is each request's own, however many run; nothing of a prompt is cut, and a
+// reply that reaches the limit ends there.
+TEST(ServerProcess, I4_TheContextIsEachRequestsOwnAndNotDividedAmongThem) {
+  constexpr int kLimit = 200, kSequences = 10;
+  std::vector<std::string> flags = kTinyFlags;
+  flags.insert(flags.end(), {"--max-model-len", std::to_string(kLimit), "--max-num-seqs",
+                             std::to_string(kSequences)});
+  Server server(TinyFile(), flags);
+  v1::Model model;
+  ::grpc::ClientContext context;
+  ASSERT_TRUE(server.stub->GetModel(&context, {}, &model).ok());
+  EXPECT_EQ(model.max_model_len(), kLimit);
+  EXPECT_EQ(model.max_num_seqs(), kSequences);
+  std::vector<Reply> replies(kSequences);
+  std::vector<std::jthread> clients;
+  for (int i = 0; i < kSequences; ++i) {
+    clients.emplace_back([&, i] {
+      v1::GenerateRequest request = TinyRequest(100 + 10 * i, 1, static_cast<std::uint32_t>(i));
+      request.mutable_stop()->clear_max_tokens();
+      replies[static_cast<std::size_t>(i)] = server.Generate(request);
+    });
+  }
+  clients.clear();
+  for (int i = 0; i < kSequences; ++i) {
+    const Reply& reply = replies[static_cast<std::size_t>(i)];
+    ASSERT_TRUE(reply.status.ok()) << reply.status.error_message();
+    EXPECT_EQ(reply.finish.receipt().prompt_tokens(), 100 + 10 * i);
+    EXPECT_EQ(reply.finish.receipt().generated_tokens(), kLimit - 100 - 10 * i);
+    EXPECT_EQ(reply.finish.choices(0).reason(), v1::FINISH_REASON_LENGTH);
+  }
+}
+
 // Row F2: what is too long for the model is told so, what is too large for a message gets the
 // limit.
 TEST(ServerProcess, LargePromptsAreRefusedWithTheLimitTheyBreak) {
