@@ -90,8 +90,9 @@ void JointRun::CompleteJobs() {
   while (!submitted_.empty() && submitted_.front().second + 1 + options_.fence_delay <= step_) {
     const auto awaited = executor_.Await();
     PAGODA_CHECK(awaited.ok());
-    const StepResult& result = **awaited;
+    StepResult result = **awaited;
     PAGODA_CHECK(result.job == submitted_.front().first);
+    Spoil(result);
     submitted_.pop_front();
     SeeScores(result);
     outcomes_.clear();
@@ -104,10 +105,23 @@ void JointRun::CompleteJobs() {
   }
 }
 
+// The logits of one request, not of all: what a request's own mask or prompt may do to it.
+void JointRun::Spoil(StepResult& result) const {
+  for (SampleResult& sample : result.samples) {
+    const auto id = scheduler_->RequestFor(sample);
+    if (!id.has_value() || LiveOf(*id).ask->spoiled_after < 0) continue;
+    const NewRequest& request = scheduler_->request(*id);
+    const std::int32_t length =
+        static_cast<std::int32_t>(sample.position) - request.prompt_length();
+    if (length >= LiveOf(*id).ask->spoiled_after) sample.finite = false;
+  }
+}
+
 SampleOutcome JointRun::Judge(const SampleResult& sample, base::TokenId token) {
   const auto id = scheduler_->RequestFor(sample);
   if (!id.has_value()) return {};
   const Live& live = LiveOf(*id);
+  if (!sample.finite) return {.num_accepted = 0, .finish = FinishReason::kNonFinite};
   See(Sight::Kind::kToken, live, sample.choice, sample.position, token);
   const NewRequest& request = scheduler_->request(*id);
   SampleOutcome outcome{.num_accepted = 1, .finish = {}};
@@ -204,7 +218,7 @@ void JointRun::Disturb() {
 }
 
 void JointRun::Plan() {
-  const StepPlan* plan = scheduler_->TryPlan(base::Instant::FromNanos(step_));
+  const StepPlan* plan = scheduler_->TryPlan(base::Instant().PlusMillis(step_));
   TakeFinished();
   PAGODA_CHECK_MSG(plan != nullptr, "a step passed without being one");
   SeeAdmissions(*plan);

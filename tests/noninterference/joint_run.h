@@ -22,6 +22,7 @@ struct Ask {
   int cancelled_at = -1;
   int paused_from = -1, paused_until = -1;  // its reader takes nothing
   bool stops_early = false;                 // at the first token that kStopEvery divides
+  int spoiled_after = -1;                   // tokens of its reply: its next logits are not finite
 };
 
 // One thing that a tenant can see of the engine.
@@ -112,6 +113,7 @@ class JointRun {
   void SeeAdmissions(const StepPlan& plan);
   void SeePlan(const StepPlan& plan);
   void SeeScores(const StepResult& result);
+  void Spoil(StepResult& result) const;
   SampleOutcome Judge(const SampleResult& sample, base::TokenId token);
   void TakeFinished();
   bool IsDone() const;

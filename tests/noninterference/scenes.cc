@@ -76,6 +76,9 @@ SchedulerConfig MakeConfig(Promise promise, Dice& dice) {
   config.max_num_seqs = std::max(weights, (kKeeperSlots * weights + 2) / 3) + dice.Roll(7);
   config.max_num_batched_tokens = weights + dice.Roll(40);
   config.max_namespaces = config.max_num_seqs + 2;
+  // Ages count in wall time, so hits of runs that take a different number of steps would differ.
+  const bool may_age = promise == Promise::kIsolated || promise == Promise::kSameAnswers;
+  if (may_age && dice.OneIn(4)) config.cached_block_ttl_ms = 5 + dice.Roll(40);  // a step: 1 ms
   RaiseToFloors(config);
   return config;
 }
@@ -154,6 +157,7 @@ std::vector<Ask> MakeFlood(const SchedulerConfig& config, Dice& dice) {
       ask.paused_until = ask.paused_from + dice.Roll(50);
     }
     if (dice.OneIn(6)) ask.sketch.salt = std::to_string(i);
+    if (dice.OneIn(12)) ask.spoiled_after = dice.Roll(6);
     asks.push_back(ask);
   }
   return asks;
