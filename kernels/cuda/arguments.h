@@ -168,6 +168,26 @@ struct DecodeRow {
   std::int32_t first_slice = 0, num_slices = 0;
 };
 
+// One draw, as kernels::SampleRow.
+struct SampleRowArguments {
+  const float* logits = nullptr;  // [num_tokens], at least one
+  float* weights = nullptr;       // [num_tokens], scratch
+  std::uint64_t seed = 0;
+  std::int32_t num_tokens = 0;  // at most 2^23
+  float temperature = 1.0f, top_p = 1.0f, min_p = 0.0f;
+  std::int32_t top_k = 0;
+  std::uint32_t position = 0, choice = 0;
+};
+struct SampleResult {
+  std::uint32_t token = 0;
+  std::uint32_t finite = 0;  // 0: no token
+};
+// Grid: rows.
+struct SampleArguments {
+  const SampleRowArguments* rows = nullptr;
+  SampleResult* results = nullptr;
+};
+
 // Grid: rows, H.
 struct MergeArguments {
   FloatRows out;  // [T, H D]

@@ -38,13 +38,15 @@ enum class KernelId : std::uint16_t {
   kDecodeWide128,
   kDecodeWide256,
   kMergeDecode,
+  kSample,
 };
-inline constexpr std::size_t kNumKernels = 28;
+inline constexpr std::size_t kNumKernels = 29;
 
 // Threads of every kernel that works element by element.
 inline constexpr int kElementThreads = 128;
 inline constexpr int kElementsPerThread = 4;
 inline constexpr int kNormRowsPerCta = 4;  // a warp a row
+inline constexpr int kSampleSharedBytes = 2 * kElementThreads * 8;
 
 // --- matrix products ---------------------------------------------------------------------------
 
@@ -164,6 +166,7 @@ inline constexpr KernelInfo kKernels[kNumKernels] = {
     DecodeKernel(KernelId::kDecodeWide128, "Decode<128, 16>", 128, kDecodeWideHeads),
     DecodeKernel(KernelId::kDecodeWide256, "Decode<256, 16>", 256, kDecodeWideHeads),
     ElementKernel(KernelId::kMergeDecode, "MergeDecode", sizeof(MergeArguments)),
+    {KernelId::kSample, "Sample", sizeof(SampleArguments), kElementThreads, 4, kSampleSharedBytes},
 };
 
 constexpr const KernelInfo& InfoOf(KernelId id) { return kKernels[static_cast<std::size_t>(id)]; }

@@ -5,6 +5,7 @@
 #include "kernels/cuda/gemm.cuh"
 #include "kernels/cuda/kv_kernels.cuh"
 #include "kernels/cuda/row_kernels.cuh"
+#include "kernels/cuda/sample.cuh"
 
 namespace pagoda::kernels::emulation {
 namespace {
@@ -52,6 +53,7 @@ constexpr EmulatedKernel kFunctions[cuda::kNumKernels] = {
     Call<&cuda::Decode<128, cuda::kDecodeWideHeads>>,
     Call<&cuda::Decode<256, cuda::kDecodeWideHeads>>,
     Call<&cuda::MergeDecode>,
+    Call<&cuda::Sample>,
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "kernels/cuda/kv_kernels.cuh"
 #include "kernels/cuda/launch/kernel_functions.h"
 #include "kernels/cuda/row_kernels.cuh"
+#include "kernels/cuda/sample.cuh"
 
 namespace pagoda::kernels::cuda {
 namespace {
@@ -74,6 +75,8 @@ const void* KernelFunction(KernelId id) {
       return Address(&Decode<256, kDecodeWideHeads>);
     case KernelId::kMergeDecode:
       return Address(&MergeDecode);
+    case KernelId::kSample:
+      return Address(&Sample);
   }
   return nullptr;
 }

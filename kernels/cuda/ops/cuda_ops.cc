@@ -1,7 +1,7 @@
 #include "kernels/cuda/ops/cuda_ops.h"
 
 #include <algorithm>
-#include <bit>
+#include <iterator>
 #include <utility>
 
 #include "base/bits.h"
@@ -11,8 +11,8 @@
 #include "kernels/cuda/kernel_table.h"
 #include "kernels/cuda/ops/attention_plan.h"
 #include "kernels/cuda/ops/decode_plan.h"
+#include "kernels/cuda/ops/kernel_choice.h"
 #include "kernels/cuda/ops/upload_ring.h"
-#include "kernels/reference/sample.h"
 #include "kernels/reference/score.h"
 
 namespace pagoda::kernels::cuda {
@@ -20,87 +20,9 @@ namespace {
 
 // 64 sequences of 128k tokens in blocks of 16 take 2 MiB of tables.
 constexpr std::int64_t kUploadHalfBytes = 8 << 20;
-constexpr std::int64_t kCopyBytes = 16;  // of one asynchronous copy
-
-Capabilities MakeCapabilities() {
-  Capabilities made;
-  made.backend = "cuda";
-  made.numerics_id = "cuda-mma16-1";
-  made.kv_types = {base::KvType::kBf16};
-  made.head_sizes = {32, 64, 96, 128, 256};
-  made.block_sizes = {4, 8, 16, 32, 64};
-  for (const ElementType format : kAllElementTypes) {
-    made.weights.push_back({format, ActivationType::kBf16});
-    made.embeddings.push_back(format);
-  }
-  made.pack_layout = PackLayout::kBf16Rows;
-  made.key_order = KeyOrder::kTokenMajor;
-  return made;
-}
 
 FloatRows RowsOf(const MatrixView& view) { return {view.data, view.stride}; }
 ConstFloatRows RowsOf(const ConstMatrixView& view) { return {view.data, view.stride}; }
-
-KvPlaneArguments PlaneOf(const KvPlane& plane) {
-  return {.base = reinterpret_cast<unsigned char*>(plane.base),
-          .block_stride = plane.block_stride,
-          .layer_stride = plane.layer_stride,
-          .head_stride = plane.head_stride,
-          .token_stride = plane.token_stride};
-}
-
-// Every 16 bytes of a token's head can be copied as one.
-void CheckPlane(const KvPlane& plane) {
-  PAGODA_CHECK(reinterpret_cast<std::uintptr_t>(plane.base) % kCopyBytes == 0);
-  for (const std::int64_t stride :
-       {plane.block_stride, plane.layer_stride, plane.head_stride, plane.token_stride}) {
-    PAGODA_CHECK(stride % kCopyBytes == 0);
-  }
-}
-
-KvArguments ArgumentsOf(const KvView& kv) {
-  PAGODA_CHECK(kv.type == base::KvType::kBf16);
-  PAGODA_CHECK(kv.key_order == KeyOrder::kTokenMajor);
-  PAGODA_CHECK(std::has_single_bit(static_cast<std::uint32_t>(kv.block_size)));
-  PAGODA_CHECK(kv.head_size % 8 == 0);
-  CheckPlane(kv.key);
-  CheckPlane(kv.value);
-  return {.key = PlaneOf(kv.key),
-          .value = PlaneOf(kv.value),
-          .block_shift = std::countr_zero(static_cast<std::uint32_t>(kv.block_size))};
-}
-
-KernelId AttentionKernelOf(std::int32_t head_size) {
-  switch (head_size) {
-    case 32:
-      return KernelId::kAttention32;
-    case 64:
-      return KernelId::kAttention64;
-    case 96:
-      return KernelId::kAttention96;
-    case 128:
-      return KernelId::kAttention128;
-    default:
-      PAGODA_CHECK(head_size == 256);
-      return KernelId::kAttention256;
-  }
-}
-
-KernelId DecodeKernelOf(std::int32_t head_size, bool wide) {
-  switch (head_size) {
-    case 32:
-      return wide ? KernelId::kDecodeWide32 : KernelId::kDecode32;
-    case 64:
-      return wide ? KernelId::kDecodeWide64 : KernelId::kDecode64;
-    case 96:
-      return wide ? KernelId::kDecodeWide96 : KernelId::kDecode96;
-    case 128:
-      return wide ? KernelId::kDecodeWide128 : KernelId::kDecode128;
-    default:
-      PAGODA_CHECK(head_size == 256);
-      return wide ? KernelId::kDecodeWide256 : KernelId::kDecode256;
-  }
-}
 
 struct Grid {
   std::int64_t x = 1, y = 1, z = 1;
@@ -158,11 +80,13 @@ class CudaOps final : public Ops {
   const CudaOpsOptions options_;
   const std::unique_ptr<Device> device_;
   UploadRing uploads_;
-  DeviceMemory rounded_, partials_;
+  DeviceMemory rounded_, partials_, sampling_;
   AttentionPlan plan_;
   DecodePlan decode_plan_;
   std::vector<AttentionWork> prefill_work_, decode_work_;
   std::vector<BlockCopyArguments> copies_;
+  std::vector<SampleRowArguments> sample_rows_;
+  std::vector<SampleResult> sample_results_;
 };
 
 template <typename Arguments>
@@ -423,11 +347,46 @@ void CudaOps::Decode(const AttentionParams& params, Stream stream) {
          stream);
 }
 
+// The logits are the host's, changed by its rules, so they go up; the outcomes come back before
+// this returns.
 void CudaOps::Sample(const SampleParams& params, Stream stream) {
   CheckShapes(params);
+  if (params.rows.empty()) return;
+  constexpr auto kFloat = static_cast<std::int64_t>(sizeof(float));
+  std::int64_t num_logits = 0;
+  for (const SampleRow& row : params.rows) num_logits += std::ssize(row.logits);
+  const auto result_bytes = static_cast<std::int64_t>(params.rows.size() * sizeof(SampleResult));
+  std::byte* const memory = Scratch(sampling_, 2 * num_logits * kFloat + result_bytes, stream);
+  auto* const results = reinterpret_cast<SampleResult*>(memory);
+  auto* logits = reinterpret_cast<float*>(memory + result_bytes);
+  sample_rows_.clear();
+  for (const SampleRow& row : params.rows) {
+    const std::int64_t count = std::ssize(row.logits);
+    device_->Copy(reinterpret_cast<std::byte*>(logits),
+                  reinterpret_cast<const std::byte*>(row.logits.data()), count * kFloat, stream);
+    sample_rows_.push_back({.logits = logits,
+                            .weights = logits + num_logits,
+                            .seed = row.seed,
+                            .num_tokens = static_cast<std::int32_t>(count),
+                            .temperature = row.temperature,
+                            .top_p = row.top_p,
+                            .min_p = row.min_p,
+                            .top_k = row.top_k,
+                            .position = row.position,
+                            .choice = row.choice});
+    logits += count;
+  }
+  Launch(KernelId::kSample, {.x = std::ssize(params.rows)},
+         SampleArguments{
+             .rows = uploads_.Put(std::span<const SampleRowArguments>(sample_rows_), stream),
+             .results = results},
+         stream);
+  sample_results_.assign(params.rows.size(), {});
+  device_->Copy(reinterpret_cast<std::byte*>(sample_results_.data()), memory, result_bytes, stream);
   AwaitAll(stream);
   for (std::size_t i = 0; i < params.rows.size(); ++i) {
-    params.outcomes[i] = reference::Sample(params.rows[i]);
+    params.outcomes[i] = {.token = sample_results_[i].token,
+                          .finite = sample_results_[i].finite != 0};
   }
 }
 

@@ -20,8 +20,9 @@ struct CudaOpsOptions {
 // emulated one; no line differs. bf16 weights, activations rounded to bf16 before each product,
 // bf16 KV, fp32 in between; the order is part 8 of kernels/README.md. Lists in parameters (tokens,
 // positions, slots, blocks, work) are the host's and are uploaded. Everything else (matrices,
-// weights, norm weights, tables of cosines, the pool) is memory of the device. Sampling and scores
-// take the host's logits and are computed on the host, after an await. ResourceExhausted when the
+// weights, norm weights, tables of cosines, the pool) is memory of the device. Sampling takes
+// the host's logits and is done when the call returns; scores are computed on the host.
+// ResourceExhausted when the
 // device has no memory for the lists.
 absl::StatusOr<std::unique_ptr<Ops>> MakeCudaOps(std::unique_ptr<Device> device,
                                                  const CudaOpsOptions& options = {});
