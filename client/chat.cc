@@ -1,8 +1,12 @@
 // A conversation. The history is sent whole with every turn; the server's prefix cache makes that
 // cheap.
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <utility>
 
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "client/commands.h"
 #include "client/connection.h"
 #include "client/errors.h"
@@ -22,11 +26,30 @@ v1::ChatMessage Message(std::string role, std::string content) {
   return message;
 }
 
+// Each element of the list that the file holds, as a text of its own.
+absl::StatusOr<std::vector<std::string>> ReadTools(const Options& options, Console& console) {
+  std::vector<std::string> tools;
+  if (!options.tools_file.has_value()) return tools;
+  PAGODA_ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(*options.tools_file, console.in));
+  // Templates write tools out, so the order of their entries counts.
+  const auto list = nlohmann::ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!list.is_array()) {
+    return absl::InvalidArgumentError(absl::StrCat(*options.tools_file, ": ",
+                                                   list.is_discarded() ? "is no JSON" : "is JSON",
+                                                   ", expected a JSON list of tools"));
+  }
+  for (const auto& tool : list) tools.push_back(tool.dump());
+  return tools;
+}
+
 class Conversation {
  public:
-  Conversation(const Options& options, Console& console,
+  Conversation(const Options& options, std::vector<std::string> tools, Console& console,
                const std::shared_ptr<grpc::Channel>& channel)
-      : options_(options), console_(console), stub_(v1::InferenceService::NewStub(channel)) {
+      : options_(options),
+        tools_(std::move(tools)),
+        console_(console),
+        stub_(v1::InferenceService::NewStub(channel)) {
     Forget();
   }
 
@@ -37,7 +60,9 @@ class Conversation {
     Reply reply;
     grpc::ClientContext context;
     ApplyDeadline(options_.deadline_seconds, context);
-    const auto stream = stub_->Chat(&context, MakeChatRequest(options_, history_));
+    v1::ChatRequest request = MakeChatRequest(options_, history_);
+    for (const std::string& tool : tools_) request.add_tools_json(tool);
+    const auto stream = stub_->Chat(&context, request);
     const grpc::Status status =
         ReadReply(context, *stream, console_, [this](std::string_view text) { Show(text); }, reply);
     EndLine();
@@ -83,6 +108,7 @@ class Conversation {
   }
 
   const Options& options_;
+  const std::vector<std::string> tools_;
   Console& console_;
   const std::unique_ptr<v1::InferenceService::Stub> stub_;
   std::vector<v1::ChatMessage> history_;
@@ -120,9 +146,11 @@ int Converse(Conversation& conversation, Console& console) {
 }  // namespace
 
 int RunChat(const Options& options, Console& console) {
+  auto tools = ReadTools(options, console);
+  if (!tools.ok()) return ReportError(options, LocalError(tools.status()), "chat", console);
   auto channel = OpenChannel(options);
   if (!channel.ok()) return ReportError(options, LocalError(channel.status()), "chat", console);
-  Conversation conversation(options, console, *std::move(channel));
+  Conversation conversation(options, *std::move(tools), console, *std::move(channel));
   if (options.message.has_value()) return conversation.Ask(*options.message);
   return Converse(conversation, console);
 }

@@ -215,6 +215,12 @@ void AddCommands(CLI::App& app, Options& options) {
                               "Talk to the model; Ctrl-C cancels a reply, Ctrl-D leaves");
   chat->add_option("--message", options.message, "Ask this one thing and leave");
   chat->add_option("--system", options.system, "System message to begin with");
+  chat->add_option("--tools", options.tools_file,
+                   "File with a JSON list of the tools that the model may call; - is stdin")
+      ->type_name("FILE");
+  chat->add_option("--template-variables", options.template_variables,
+                   "Further variables of the model's chat template, as a JSON object")
+      ->type_name("JSON");
   AddRequestFlags(*chat, options);
 
   CLI::App* tokenize =
@@ -248,6 +254,7 @@ std::string FindConflict(const Options& options) {
   if (options.command == Command::kChat && options.json && !options.message) {
     return "chat: --json needs --message";
   }
+  if (options.tools_file == "-" && !options.message) return "chat: --tools - needs --message";
   if (options.command == Command::kBench && !options.load.num_requests &&
       !options.load.duration_seconds) {
     return "bench: give --requests or --duration, or both";

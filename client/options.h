@@ -66,6 +66,8 @@ struct Options {
   std::optional<std::string> prompt, prompt_file;
   std::vector<std::uint32_t> prompt_ids;
   std::optional<std::string> message, system;  // chat
+  std::optional<std::string> tools_file;       // chat
+  std::string template_variables;              // chat
   std::string service;                         // health
   double wait_seconds = 0;                     // health
 

@@ -68,6 +68,7 @@ v1::ChatRequest MakeChatRequest(const Options& options,
   v1::ChatRequest request;
   FillShared(options, request);
   for (const v1::ChatMessage& message : history) *request.add_messages() = message;
+  request.set_template_variables_json(options.template_variables);
   return request;
 }
 

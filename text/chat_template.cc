@@ -1,10 +1,13 @@
 #include "text/chat_template.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/field_error.h"
 #include "base/status_macros.h"
+#include "base/strings.h"
 #include "formats/json_document.h"
 #include "text/jinja/evaluator.h"
 #include "text/jinja/json_value.h"
@@ -26,6 +29,12 @@ absl::StatusOr<Value> NewString(MarkedString text, Workspace& workspace) {
 }
 
 using Entries = std::vector<std::pair<Value, Value>>;
+
+constexpr std::string_view kToolsField = "tools_json";
+constexpr std::string_view kVariablesField = "template_variables_json";
+// What Render sets itself.
+constexpr std::string_view kStandardVariables[] = {"messages", "add_generation_prompt", "tools",
+                                                   "bos_token", "eos_token"};
 
 // The members of a JSON object of the caller's, appended to `entries`. Nothing when it is empty.
 absl::Status ReadFields(std::string_view json, const std::string& name, Entries& entries,
@@ -50,7 +59,8 @@ absl::Status ReadFields(std::string_view json, const std::string& name, Entries&
 
 // A dict with the keys `role` and `content`, and what else the message has: all of it the caller's
 // words.
-absl::StatusOr<Value> NewMessage(const ChatMessage& message, Workspace& workspace) {
+absl::StatusOr<Value> NewMessage(const ChatMessage& message, std::size_t index,
+                                 Workspace& workspace) {
   Entries entries;
   const std::pair<std::string_view, const std::string&> fields[] = {{"role", message.role},
                                                                     {"content", message.content}};
@@ -60,10 +70,30 @@ absl::StatusOr<Value> NewMessage(const ChatMessage& message, Workspace& workspac
     PAGODA_ASSIGN_OR_RETURN(const Value value, NewString(MarkedString::FromInput(text), workspace));
     entries.emplace_back(key, value);
   }
-  PAGODA_RETURN_IF_ERROR(
-      ReadFields(message.fields_json, "the fields of a message", entries, workspace));
+  const std::string name = absl::StrCat("the fields of message ", index);
+  PAGODA_RETURN_IF_ERROR(ReadFields(message.fields_json, name, entries, workspace));
   PAGODA_ASSIGN_OR_RETURN(const jinja::Dict* dict, workspace.NewDict(entries));
   return dict;
+}
+
+absl::Status AboutField(std::string_view field, const absl::Status& status) {
+  return status.ok() ? status : base::FieldError(field, base::ToStd(status.message()));
+}
+
+// A list of dicts.
+absl::StatusOr<Value> NewTools(std::span<const std::string> tools_json, Workspace& workspace) {
+  std::vector<Value> tools;
+  for (std::size_t i = 0; i < tools_json.size(); ++i) {
+    const std::string name = absl::StrCat("tool ", i);
+    // An empty text is no object either.
+    const std::string_view json = tools_json[i].empty() ? " " : std::string_view(tools_json[i]);
+    Entries entries;
+    PAGODA_RETURN_IF_ERROR(AboutField(kToolsField, ReadFields(json, name, entries, workspace)));
+    PAGODA_ASSIGN_OR_RETURN(const jinja::Dict* dict, workspace.NewDict(entries));
+    tools.emplace_back(dict);
+  }
+  PAGODA_ASSIGN_OR_RETURN(const jinja::List* list, workspace.NewList(std::move(tools)));
+  return list;
 }
 
 absl::Status CheckUtf8(std::span<const ChatMessage> messages) {
@@ -88,14 +118,11 @@ class JinjaTemplate final : public ChatTemplate {
     Workspace workspace;
     jinja::Evaluator evaluator(tree_, workspace);
     std::vector<Value> items;
-    for (const ChatMessage& message : messages) {
-      PAGODA_ASSIGN_OR_RETURN(const Value item, NewMessage(message, workspace));
+    for (std::size_t i = 0; i < messages.size(); ++i) {
+      PAGODA_ASSIGN_OR_RETURN(const Value item, NewMessage(messages[i], i, workspace));
       items.push_back(item);
     }
     PAGODA_ASSIGN_OR_RETURN(const jinja::List* list, workspace.NewList(std::move(items)));
-    Entries variables;
-    PAGODA_RETURN_IF_ERROR(
-        ReadFields(options.variables_json, "the template's variables", variables, workspace));
     evaluator.Set("messages", list);
     evaluator.Set("add_generation_prompt", options.add_generation_prompt);
     // Templates are written for a caller that always passes these two, as none where it has none.
@@ -103,15 +130,48 @@ class JinjaTemplate final : public ChatTemplate {
     evaluator.Set("documents", jinja::None{});
     PAGODA_RETURN_IF_ERROR(SetToken("bos_token", options.bos_token, evaluator, workspace));
     PAGODA_RETURN_IF_ERROR(SetToken("eos_token", options.eos_token, evaluator, workspace));
-    for (const auto& [name, value] : variables) {
-      evaluator.Set(std::get<const MarkedString*>(name)->bytes, value);
-    }
+    PAGODA_RETURN_IF_ERROR(SetVariables(options, evaluator, workspace));
     if (options.unix_seconds.has_value()) evaluator.SetTime(*options.unix_seconds);
     PAGODA_ASSIGN_OR_RETURN(const MarkedString output, evaluator.Run());
     return output.ToMarkedText();
   }
 
  private:
+  bool SpeaksOf(std::string_view variable) const {
+    return std::ranges::find(tree_.names, variable) != tree_.names.end();
+  }
+
+  absl::Status CheckVariable(std::string_view name) const {
+    if (std::ranges::find(kStandardVariables, name) != std::end(kStandardVariables)) {
+      return base::FieldError(kVariablesField,
+                              absl::StrCat("'", base::ToAbsl(name), "' has a field of its own"));
+    }
+    if (SpeaksOf(name)) return absl::OkStatus();
+    return base::FieldError(kVariablesField, absl::StrCat("the model's chat template has no '",
+                                                          base::ToAbsl(name), "'; leave it out"));
+  }
+
+  absl::Status SetVariables(const ChatTemplateOptions& options, jinja::Evaluator& evaluator,
+                            Workspace& workspace) const {
+    Entries variables;
+    PAGODA_RETURN_IF_ERROR(AboutField(
+        kVariablesField,
+        ReadFields(options.variables_json, "the template's variables", variables, workspace)));
+    for (const auto& [key, value] : variables) {
+      const std::string& name = std::get<const MarkedString*>(key)->bytes;
+      if (options.strict_variables) PAGODA_RETURN_IF_ERROR(CheckVariable(name));
+      evaluator.Set(name, value);
+    }
+    if (options.tools_json.empty()) return absl::OkStatus();
+    if (options.strict_variables && !SpeaksOf("tools")) {
+      return base::FieldError(kToolsField,
+                              "the model's chat template has no place for tools; leave them out");
+    }
+    PAGODA_ASSIGN_OR_RETURN(const Value tools, NewTools(options.tools_json, workspace));
+    evaluator.Set("tools", tools);
+    return absl::OkStatus();
+  }
+
   // A token that the model does not have stays undefined.
   static absl::Status SetToken(std::string_view name, std::string_view token,
                                jinja::Evaluator& evaluator, Workspace& workspace) {

@@ -24,9 +24,14 @@ struct ChatTemplateOptions {
   bool add_generation_prompt = true;
   std::string bos_token = {};  // empty: the model has none, and the template finds it undefined
   std::string eos_token = {};
-  // Further variables (tools, documents, date_string ...) as a JSON object, before the standard
-  // ones where both name one; empty: none.
+  // The tools that the model may call, each a JSON object: the template's `tools`.
+  std::span<const std::string> tools_json = {};
+  // Further variables (documents, date_string ...) as a JSON object, before the standard ones where
+  // both name one; empty: none.
   std::string variables_json = {};
+  // Whether tools and variables that the template does not speak of are refused, as they would
+  // change nothing, and variables that are set here already.
+  bool strict_variables = false;
   // The moment, in seconds since 1970, UTC, that strftime_now tells; absent: the template finds no
   // such function.
   std::optional<std::int64_t> unix_seconds = {};
@@ -41,7 +46,9 @@ class ChatTemplate {
   virtual ~ChatTemplate() = default;
 
   // A template's raise_exception gives InvalidArgument with its words. Steps, depth and output are
-  // bounded by name. All that comes from `messages` and `variables_json` is marked as the caller's.
+  // bounded by name. All that comes from `messages`, `tools_json` and `variables_json` is marked as
+  // the caller's. Errors of the last two name them as the API does: fields "tools_json" and
+  // "template_variables_json".
   virtual absl::StatusOr<MarkedText> Render(std::span<const ChatMessage> messages,
                                             const ChatTemplateOptions& options) const = 0;
 

@@ -20,6 +20,8 @@ struct TextPrompt {
 struct ChatPrompt {
   std::vector<text::ChatMessage> messages;
   bool add_generation_prompt = true;
+  std::vector<std::string> tools_json = {};
+  std::string template_variables_json = {};
 };
 
 using TokenPrompt = std::vector<base::TokenId>;

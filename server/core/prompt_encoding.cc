@@ -62,6 +62,9 @@ absl::StatusOr<EncodedPrompt> Encode(const ChatPrompt& prompt, const ServedModel
   }
   text::ChatTemplateOptions options;
   options.add_generation_prompt = prompt.add_generation_prompt;
+  options.tools_json = prompt.tools_json;
+  options.variables_json = prompt.template_variables_json;
+  options.strict_variables = true;
   if (const auto bos = tokenizer.bos_token()) options.bos_token = tokenizer.Bytes(*bos);
   const Tokens eos = tokenizer.eos_tokens();
   if (!eos.empty()) options.eos_token = tokenizer.Bytes(eos.front());

@@ -79,15 +79,22 @@ absl::StatusOr<CallInput> SharedParts(const Request& request) {
   return input;
 }
 
-ChatPrompt ToChat(google::protobuf::RepeatedPtrField<v1::ChatMessage>& messages,
-                  bool add_generation_prompt) {
+// A ChatRequest, or the conversation of a TokenizeRequest.
+template <typename Conversation>
+ChatPrompt ToChat(Conversation& conversation) {
   ChatPrompt chat;
-  chat.add_generation_prompt = add_generation_prompt;
-  chat.messages.reserve(static_cast<std::size_t>(messages.size()));
-  for (v1::ChatMessage& message : messages) {
-    chat.messages.push_back(
-        {std::move(*message.mutable_role()), std::move(*message.mutable_content())});
+  chat.add_generation_prompt =
+      !conversation.has_add_generation_prompt() || conversation.add_generation_prompt();
+  chat.messages.reserve(static_cast<std::size_t>(conversation.messages_size()));
+  for (v1::ChatMessage& message : *conversation.mutable_messages()) {
+    chat.messages.push_back({std::move(*message.mutable_role()),
+                             std::move(*message.mutable_content()),
+                             std::move(*message.mutable_fields_json())});
   }
+  for (std::string& tool : *conversation.mutable_tools_json()) {
+    chat.tools_json.push_back(std::move(tool));
+  }
+  chat.template_variables_json = std::move(*conversation.mutable_template_variables_json());
   return chat;
 }
 
@@ -132,8 +139,7 @@ absl::StatusOr<CallInput> ToCallInput(v1::GenerateRequest& request) {
 
 absl::StatusOr<CallInput> ToCallInput(v1::ChatRequest& request) {
   PAGODA_ASSIGN_OR_RETURN(CallInput input, SharedParts(request));
-  const bool add = !request.has_add_generation_prompt() || request.add_generation_prompt();
-  input.prompt = ToChat(*request.mutable_messages(), add);
+  input.prompt = ToChat(request);
   return input;
 }
 
@@ -141,12 +147,9 @@ absl::StatusOr<PromptInput> ToPromptInput(v1::TokenizeRequest& request) {
   switch (request.input_case()) {
     case v1::TokenizeRequest::kText:
       return PromptInput(ToText(request));
-    case v1::TokenizeRequest::kChat: {
+    case v1::TokenizeRequest::kChat:
       PAGODA_RETURN_IF_ERROR(CheckNoTextOptions(request));
-      v1::ChatMessages& chat = *request.mutable_chat();
-      const bool add = !chat.has_add_generation_prompt() || chat.add_generation_prompt();
-      return PromptInput(ToChat(*chat.mutable_messages(), add));
-    }
+      return PromptInput(ToChat(*request.mutable_chat()));
     case v1::TokenizeRequest::INPUT_NOT_SET:
       break;
   }

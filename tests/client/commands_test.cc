@@ -251,6 +251,38 @@ TEST(Chat, OneMessageGivesOneAnswer) {
   EXPECT_EQ(request.messages(1).content(), "hi");
 }
 
+TEST(Chat, ToolsAndVariablesGoWithEveryTurnAsTheyAreWritten) {
+  FakeInferenceService service(HelloScript());
+  const std::string path = testing::TempDir() + "/commands_test_tools.json";
+  std::ofstream(path) << R"([{"type": "function", "function": {"name": "f", "b": 1.0}}, {"a": 2}])";
+  Session session;
+  session.in.str("one\ntwo\n");
+  EXPECT_EQ(session.Run({"chat", "--tools", path, "--template-variables", R"({"x": 1})"},
+                        service.address()),
+            kExitOk);
+  const auto requests = service.chat_requests();
+  ASSERT_EQ(requests.size(), 2u);
+  for (const v1::ChatRequest& request : requests) {
+    ASSERT_EQ(request.tools_json_size(), 2);
+    EXPECT_EQ(request.tools_json(0), R"({"type":"function","function":{"name":"f","b":1.0}})");
+    EXPECT_EQ(request.tools_json(1), R"({"a":2})");
+    EXPECT_EQ(request.template_variables_json(), R"({"x": 1})");
+  }
+}
+
+TEST(Chat, AToolsFileThatHoldsNoListIsAMistakeBeforeAnythingIsAsked) {
+  FakeInferenceService service(HelloScript());
+  const std::string path = testing::TempDir() + "/commands_test_no_tools.json";
+  for (const char* const content : {"{}", "[1"}) {
+    std::ofstream(path) << content;
+    Session session;
+    EXPECT_EQ(session.Run({"chat", "--tools", path, "--message", "x"}, service.address()),
+              kExitFailed);
+    EXPECT_NE(session.err.str().find("expected a JSON list of tools"), std::string::npos);
+  }
+  EXPECT_TRUE(service.chat_requests().empty());
+}
+
 TEST(Chat, EveryTurnSendsTheHistoryAndClearForgetsIt) {
   FakeInferenceService service(HelloScript());
   Session session;

@@ -105,6 +105,35 @@ TEST(ModelFolder, TextAndChatGoThroughItsOwnTokenizerAndTemplate) {
   EXPECT_EQ(from_chat.finish.receipt().prompt_tokens(), static_cast<int>(ids.size()));
 }
 
+// Tools reach the template as they were written; a template without a place for them says so.
+TEST(ModelFolder, ToolsReachTheTemplateOrAreRefused) {
+  const FamilyFolder folder("llama",
+                            "{% if tools %}{{ tools | tojson }}{% endif %}"
+                            "{% for message in messages %}{% if message.tool_calls %}"
+                            "[{{ message.tool_calls[0].name }}]{% else %}{{ message.content }}"
+                            "{% endif %}{% endfor %}{{ date_string }}");
+  Server server(folder.path(), kExactFlags);
+  v1::TokenizeRequest request;
+  v1::ChatMessages& chat = *request.mutable_chat();
+  chat.add_messages()->set_role("user");
+  chat.mutable_messages(0)->set_content("ask ");
+  chat.add_messages()->set_role("assistant");
+  chat.mutable_messages(1)->set_fields_json(
+      R"({"content": null, "tool_calls": [{"name": "weather"}]})");
+  chat.add_tools_json(R"({"name": "weather", "a": {"z": 1, "b": [true]}})");
+  chat.set_template_variables_json(R"({"date_string": "today"})");
+  v1::TokenizeResponse response;
+  ::grpc::ClientContext first, second;
+  const ::grpc::Status status = server.stub->Tokenize(&first, request, &response);
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(response.rendered_text(),
+            R"([{"name": "weather", "a": {"z": 1, "b": [true]}}]ask [weather]today)");
+  chat.set_template_variables_json(R"({"no_such_name": 1})");
+  const ::grpc::Status refused = server.stub->Tokenize(&second, request, &response);
+  EXPECT_EQ(refused.error_code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(refused.error_message(), HasSubstr("template_variables_json: the model's chat"));
+}
+
 // Row G14: a fault of the template ends the call with its words, and the server goes on.
 TEST(ModelFolder, ATemplateThatRaisesOrLoopsEndsTheCallWithItsReason) {
   const FamilyFolder folder("llama",

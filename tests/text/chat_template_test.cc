@@ -300,6 +300,49 @@ TEST(ChatTemplate, ToolsAndToolCallsAreTheCallersWordsToo) {
   EXPECT_EQ(InputBytes(*rendered), "<v><|im_end|><k>");
 }
 
+TEST(ChatTemplate, ToolsAreAListOfObjectsInTheOrderOfTheirEntries) {
+  const std::vector<std::string> tools = {R"({"z": 1, "name": "<|im_end|>", "a": [2.5, null]})",
+                                          "{}"};
+  const auto rendered = RenderMarked("{{ tools | length }}{{ tools[0] | tojson }}", {},
+                                     {.tools_json = tools, .strict_variables = true});
+  ASSERT_TRUE(rendered.ok()) << rendered.status();
+  EXPECT_EQ(rendered->Joined(), R"(2{"z": 1, "name": "<|im_end|>", "a": [2.5, null]})");
+  EXPECT_EQ(InputBytes(*rendered), "zname<|im_end|>a");
+  EXPECT_EQ(Render("{{ tools is none }}"), "True");
+}
+
+TEST(ChatTemplate, WhatTheTemplateHasNoPlaceForIsRefusedWhereAskedTo) {
+  const auto status = [](const std::string& source, const ChatTemplateOptions& options) {
+    return RenderMarked(source, {}, options).status();
+  };
+  const auto expect = [](const absl::Status& refused, std::string_view field,
+                         std::string_view words) {
+    EXPECT_EQ(base::FieldOf(refused), field) << refused;
+    EXPECT_NE(refused.message().find(absl::string_view(words.data(), words.size())),
+              std::string::npos)
+        << refused;
+  };
+  const std::vector<std::string> tools = {"{}"}, lists = {"{}", "[]"}, none = {""};
+  expect(status("x", {.tools_json = tools, .strict_variables = true}), "tools_json",
+         "has no place for tools");
+  EXPECT_TRUE(status("x", {.tools_json = tools}).ok());
+  expect(status("{{ tools }}", {.tools_json = lists}), "tools_json",
+         "tool 1: found an array, expected an object");
+  expect(status("{{ tools }}", {.tools_json = none}), "tools_json", "tool 0");
+  const auto strict = [](const std::string& json) {
+    return ChatTemplateOptions{.variables_json = json, .strict_variables = true};
+  };
+  expect(status("x", strict(R"({"date_string": "1"})")), "template_variables_json",
+         "has no 'date_string'");
+  EXPECT_TRUE(status("{{ date_string }}", strict(R"({"date_string": "1"})")).ok());
+  for (const char* const name : {"messages", "tools", "eos_token"}) {
+    expect(status("{{ messages }}{{ tools }}{{ eos_token }}",
+                  strict("{\"" + std::string(name) + "\": []}")),
+           "template_variables_json", "has a field of its own");
+  }
+  expect(status("x", {.variables_json = "[]"}), "template_variables_json", "expected an object");
+}
+
 TEST(ChatTemplate, JsonThatIsNoObjectOrTooMuchIsRefused) {
   const auto refusal = [](const std::string& json) {
     return Render("x", {}, {.variables_json = json});
@@ -311,7 +354,7 @@ TEST(ChatTemplate, JsonThatIsNoObjectOrTooMuchIsRefused) {
   std::string deep;
   for (int i = 0; i < 100; ++i) deep += "[";
   EXPECT_NE(refusal("{\"a\": " + deep + std::string(100, ']') + "}"), "x");
-  EXPECT_NE(Render("x", {{"user", "a", "[]"}}).find("the fields of a message"), std::string::npos);
+  EXPECT_NE(Render("x", {{"user", "a", "[]"}}).find("the fields of message 0"), std::string::npos);
 }
 
 TEST(ChatTemplate, FloatsAreSpeltAsPythonSpellsThem) {

@@ -100,6 +100,37 @@ TEST(RequestConversion, WhatIsDrawnAndShownArrives) {
   EXPECT_EQ(*ToCallInput(request)->fields.allowed_token_ids, (std::vector<base::TokenId>{4}));
 }
 
+TEST(RequestConversion, AConversationArrivesWithItsToolsInBothKindsOfCall) {
+  v1::ChatRequest request;
+  v1::TokenizeRequest tokenize;
+  const auto fill = [](auto& conversation) {
+    v1::ChatMessage& message = *conversation.add_messages();
+    message.set_role("assistant");
+    message.set_content("a");
+    message.set_fields_json("{\"content\": null}");
+    conversation.set_add_generation_prompt(false);
+    conversation.add_tools_json("{}");
+    conversation.set_template_variables_json("{\"x\": 1}");
+  };
+  fill(request);
+  fill(*tokenize.mutable_chat());
+  const auto input = ToCallInput(request);
+  const auto prompt = ToPromptInput(tokenize);
+  ASSERT_TRUE(input.ok() && prompt.ok());
+  for (const PromptInput* each : {&input->prompt, &*prompt}) {
+    const ChatPrompt& chat = std::get<ChatPrompt>(*each);
+    ASSERT_EQ(chat.messages.size(), 1u);
+    EXPECT_EQ(chat.messages[0].role, "assistant");
+    EXPECT_EQ(chat.messages[0].content, "a");
+    EXPECT_EQ(chat.messages[0].fields_json, "{\"content\": null}");
+    EXPECT_FALSE(chat.add_generation_prompt);
+    EXPECT_EQ(chat.tools_json, std::vector<std::string>{"{}"});
+    EXPECT_EQ(chat.template_variables_json, "{\"x\": 1}");
+  }
+  EXPECT_TRUE(std::get<ChatPrompt>(ToCallInput(*std::make_unique<v1::ChatRequest>())->prompt)
+                  .add_generation_prompt);
+}
+
 TEST(RequestConversion, AnAbsentPromptIsABadField) {
   v1::GenerateRequest request;
   EXPECT_EQ(base::FieldOf(ToCallInput(request).status()), "prompt");
