@@ -73,8 +73,9 @@ inline void* CurrentFiber() {
   return nullptr;
 #endif
 }
-// The last thing before a switch.
-inline void EnterFiber([[maybe_unused]] void* fiber) {
+// The last thing before a switch. Inlined always: a call of its own would begin on one fiber and
+// end on the other.
+[[gnu::always_inline]] inline void EnterFiber([[maybe_unused]] void* fiber) {
 #if defined(PAGODA_FIBER_SANITIZER)
   __tsan_switch_to_fiber(fiber, 0);
 #endif
