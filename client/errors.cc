@@ -139,6 +139,12 @@ CallError LocalError(const absl::Status& status) {
   CallError error;
   error.code = CodeName(static_cast<int>(status.code()));
   error.message = std::string(status.message());
+  // Nobody was asked: what is wrong lies in a file or on the command line.
+  if (absl::IsNotFound(status)) error.to_do = "check the path";
+  if (absl::IsInvalidArgument(status)) error.to_do = "change what the message names";
+  if (absl::IsUnimplemented(status)) {
+    error.to_do = "use a model that is built here; docs/models.md lists them";
+  }
   return error;
 }
 

@@ -53,6 +53,24 @@ void PrintLine(std::ostream& out, std::string_view label, const std::string& tex
   out << label << std::string(label.size() < 15 ? 15 - label.size() : 1, ' ') << text << "\n";
 }
 
+std::string RopeText(const model::Config& config) {
+  const auto whole = static_cast<std::int64_t>(config.rope_base);
+  std::string text = "RoPE base ";
+  if (static_cast<double>(whole) == config.rope_base) {
+    text += Grouped(whole);
+  } else {
+    absl::StrAppend(&text, config.rope_base);
+  }
+  if (config.rope_position_scale != 1.0) {
+    absl::StrAppend(&text, ", positions divided by ", config.rope_position_scale);
+  }
+  if (config.llama3_scaling.has_value()) {
+    absl::StrAppend(&text, ", low frequencies slowed by ", config.llama3_scaling->factor,
+                    " from a context of ", Grouped(config.llama3_scaling->original_context));
+  }
+  return text;
+}
+
 void PrintModel(const PlannedModel& planned, std::ostream& out) {
   const model::Config& config = planned.config;
   PrintLine(out, "Layers",
@@ -65,12 +83,8 @@ void PrintModel(const PlannedModel& planned, std::ostream& out) {
       out, "Parameters",
       absl::StrCat(Grouped(planned.num_parameters), " (", Abbreviated(planned.num_parameters),
                    "), the head ", planned.has_tied_head ? "is the embedding" : "is its own"));
-  PrintLine(
-      out, "Context",
-      absl::StrCat(Grouped(config.context_length), " tokens, RoPE base ", config.rope_base,
-                   config.rope_position_scale == 1.0
-                       ? ""
-                       : absl::StrCat(", positions divided by ", config.rope_position_scale)));
+  PrintLine(out, "Context",
+            absl::StrCat(Grouped(config.context_length), " tokens, ", RopeText(config)));
   PrintLine(out, "KV per token",
             absl::StrCat(Grouped(planned.memory.kv_bytes_per_token), " bytes in ",
                          base::Name(planned.kv_type), "; ",
@@ -204,7 +218,9 @@ int RunInspect(const Options& options, Console& console) {
   const auto facts = ReadModelFacts(options.file.path);
   if (!facts.ok()) {
     CallError error = LocalError(facts.status());
-    error.to_do = "give a whole GGUF file, or a folder with config.json and safetensors";
+    if (!absl::IsNotFound(facts.status())) {
+      error.to_do = "give a whole GGUF file, or a folder with config.json and safetensors";
+    }
     return ReportFileError(options, error, absl::StrCat("inspect ", options.file.path), console);
   }
   if (options.json) {

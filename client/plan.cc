@@ -175,7 +175,11 @@ CallError DoesNotFit(const FileOptions& file, const Answer& answer) {
   error.to_do = absl::StrCat("use --batch ", capacity.largest_batch, " or less, or --context ",
                              capacity.longest_context, " or less at this batch, or give ",
                              FormatBytes(capacity.total_bytes), " with --memory");
-  if (capacity.largest_batch == 0) {
+  if (capacity.longest_context == 0) {
+    error.to_do = absl::StrCat(file.batch,
+                               " requests have no room for a block each beside the "
+                               "weights; use a smaller --batch, or a target with more memory");
+  } else if (capacity.largest_batch == 0) {
     error.to_do = absl::StrCat("not one request of this context fits; with --batch ", file.batch,
                                " the longest context is ", capacity.longest_context, " tokens");
   }

@@ -127,6 +127,27 @@ TEST_F(ModelFileTest, PlanThatCannotFitSaysWhatIsMissingAndExitsWithAnError) {
   EXPECT_FALSE(fits(64, context + 1));
   EXPECT_EQ(Run({"plan", "--memory", "1KiB"}), kExitFailed);
   EXPECT_THAT(session_.err.str(), HasSubstr("the weights alone take"));
+  const std::int64_t weights = json["weight_bytes"];
+  EXPECT_EQ(Run({"plan", "--memory", std::to_string(weights + 100)}), kExitFailed);
+  EXPECT_THAT(session_.err.str(), HasSubstr("have no room for a block each"));
+}
+
+TEST_F(ModelFileTest, InspectSpellsHowPositionsTurn) {
+  const std::string families = PAGODA_SOURCE_DIR "/tests/oracle/families/";
+  const std::pair<const char*, const char*> lines[] = {
+      {"qwen2", "RoPE base 1,000,000\n"},
+      {"linear-scaling", ", positions divided by "},
+      {"llama3-scaling", ", low frequencies slowed by "}};
+  for (const auto& [family, words] : lines) {
+    session_.out_buffer.str("");
+    EXPECT_EQ(session_.Run({"inspect", families + family}), kExitOk) << family;
+    EXPECT_THAT(session_.text(), HasSubstr(words));
+  }
+}
+
+TEST_F(ModelFileTest, AFileThatIsNotThereIsAMatterOfItsPath) {
+  EXPECT_EQ(session_.Run({"inspect", "no/such/file.gguf"}), kExitFailed);
+  EXPECT_THAT(session_.err.str(), HasSubstr("To do: check the path"));
 }
 
 TEST_F(ModelFileTest, PlanRefusesWhatTheServerWouldRefuse) {
