@@ -68,10 +68,10 @@ bool IsPlannable(const SchedulerState& state, const Sequence& sequence) {
 
 bool Give(SchedulerState& state, base::SlotId slot, std::int32_t most, Purse purse,
           std::int32_t rows_for_others) {
-  Sequence& sequence = state.SequenceIn(slot);
-  if (!IsPlannable(state, sequence)) return false;
   const DraftItem* begun = state.draft.ItemOf(slot);
   if (begun != nullptr && begun->samples) return false;
+  Sequence& sequence = state.SequenceIn(slot);
+  if (!IsPlannable(state, sequence)) return false;
   const LiveRequest& live = state.RequestOf(sequence);
   Tenant& tenant = state.TenantOf(live);
   StepBudget share = purse == Purse::kFloor ? tenant.floor_left : state.left;

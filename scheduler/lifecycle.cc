@@ -205,6 +205,7 @@ void Finish(SchedulerState& state, RequestIndex index, FinishReason reason) {
   }
   if (!live.was_admitted) live.receipt.queue_steps = state.num_steps - live.added_at_step;
   state.TenantOf(live).num_new -= !live.was_admitted;
+  state.num_with_deadline -= !live.request->deadline().is_never();
   const bool was_admitted = live.was_admitted;
   const base::Instant admitted_at = live.admitted_at;
   const Receipt receipt = live.receipt;

@@ -34,13 +34,19 @@ bool HasMoved(SchedulerState& state, const Tenant& tenant) {
 }  // namespace
 
 void NoteOldest(SchedulerState& state) {
-  for (Tenant& tenant : state.tenants) tenant.oldest_runnable.reset();
+  std::int32_t num_sought = 0;
+  for (Tenant& tenant : state.tenants) {
+    tenant.oldest_runnable.reset();
+    num_sought += tenant.num_slots > 0;
+  }
   for (const base::SlotId slot : state.running) {
+    if (num_sought == 0) return;
     const Sequence& sequence = state.SequenceIn(slot);
     Tenant& tenant = state.TenantOf(state.RequestOf(sequence));
     if (tenant.oldest_runnable.has_value() || !IsPlannable(state, sequence)) continue;
     tenant.oldest_runnable = sequence.request;
     tenant.oldest_incarnation = state.RequestOf(sequence).incarnation;
+    --num_sought;
   }
 }
 

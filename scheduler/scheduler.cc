@@ -178,6 +178,7 @@ void Scheduler::Add(NewRequest request) {
   PAGODA_CHECK_MSG(tenant.num_new < MostWaiting(state, request.tenant),
                    "more requests than the gate may let in for a tenant");
   ++tenant.num_new;
+  state.num_with_deadline += !request.deadline().is_never();
   const RequestIndex index = state.requests.Add(std::move(request));
   LiveRequest& live = state.requests[index];
   live.key_epoch =
@@ -279,6 +280,7 @@ base::Instant Scheduler::NextDeadline() const {
   if (const std::int64_t ttl = state_->config.cached_block_ttl_ms; ttl > 0) {
     earliest = state_->pool.OldestCached().PlusMillis(ttl);
   }
+  if (state_->num_with_deadline == 0) return earliest;
   for (const LiveRequest& live : state_->requests.all()) {
     if (live.phase == LiveRequest::Phase::kVacant) continue;
     earliest = std::min(earliest, live.request->deadline());

@@ -74,6 +74,30 @@ void CheckHolders(const SchedulerState& state) {
   }
 }
 
+// What is counted as requests move, and the bounds of tenants.
+void CheckTenants(const SchedulerState& state) {
+  std::vector<Tenant> counted(state.tenants.size());
+  std::int32_t num_with_deadline = 0;
+  for (const LiveRequest& live : state.requests.all()) {
+    if (live.phase == LiveRequest::Phase::kVacant) continue;
+    Tenant& tenant = counted[live.request->tenant.value()];
+    tenant.num_slots += live.is_running() ? live.num_open : 0;
+    tenant.num_running += live.is_running();
+    tenant.num_new += !live.was_admitted;
+    num_with_deadline += !live.request->deadline().is_never();
+    PAGODA_CHECK(live.was_admitted || !live.is_running());
+  }
+  PAGODA_CHECK(num_with_deadline == state.num_with_deadline);
+  for (std::size_t t = 0; t < state.tenants.size(); ++t) {
+    const Tenant& tenant = state.tenants[t];
+    PAGODA_CHECK(counted[t].num_slots == tenant.num_slots);
+    PAGODA_CHECK(counted[t].num_running == tenant.num_running);
+    PAGODA_CHECK(counted[t].num_new == tenant.num_new);
+    PAGODA_CHECK_MSG(tenant.is_elastic() || tenant.num_slots <= tenant.floors.slots,
+                     "an isolated tenant has more slots than its floor");
+  }
+}
+
 }  // namespace
 
 void Scheduler::CheckInvariants() const {
@@ -106,6 +130,7 @@ void Scheduler::CheckInvariants() const {
     CheckSequence(state, sequence);
   }
   CheckHolders(state);
+  CheckTenants(state);
   const BlockStepTotals& totals = state.block_steps;
   PAGODA_CHECK(totals.Sum() == totals.steps * state.pool.num_blocks());
 }

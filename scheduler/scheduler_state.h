@@ -75,6 +75,7 @@ struct SchedulerState {
 
   bool derives_attention_chunks = false;
   std::uint64_t incarnations = 0;
+  std::int32_t num_with_deadline = 0;  // live requests
   std::int64_t num_steps = 0;
   SchedulerStats counters;  // only the totals; the gauges are read from the parts
   BlockStepTotals block_steps;

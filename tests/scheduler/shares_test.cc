@@ -147,8 +147,9 @@ TEST(Shares, E3GrowthTakesNothingThatAnotherHasWithinItsReserve) {
   SchedulerConfig config = TwoTenants(13);
   config.tenants[1] = MakeTenant("b", 1, 4);
   World world(config);
-  // Of the 8 common blocks a1 comes to need all; a2 is the one that gives way, not b1.
-  world.Run("add a1 prompt=8 max=24\n add b1 prompt=8 from=100 max=8 tenant=1\n");
+  // Of the 8 common blocks a1 comes to need all; a2 is the one that gives way, not b1, though b1
+  // would lose less.
+  world.Run("add a1 prompt=8 max=24\n add b1 prompt=4 from=100 max=12 tenant=1\n");
   world.Run("add a2 prompt=8 from=200 max=12\n run\n");
   EXPECT_EQ(world.ended("a1").receipt.preemptions, 0);
   EXPECT_EQ(world.ended("b1").receipt.preemptions, 0);
