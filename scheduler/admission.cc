@@ -11,6 +11,7 @@
 #include "scheduler/fair_counters.h"
 #include "scheduler/growth.h"
 #include "scheduler/lifecycle.h"
+#include "scheduler/mutants.h"
 #include "scheduler/owner_check.h"
 
 namespace pagoda::scheduler {
@@ -28,14 +29,17 @@ struct Offer {
   std::optional<base::BlockId> copy_source;
   std::int32_t copied_tokens = 0;
 
-  std::int32_t num_pinned() const { return num_blocks + num_cached; }
+  std::int32_t num_pinned() const {
+    return num_blocks + (PAGODA_MUTANT(kCachedHitsAreFree) ? 0 : num_cached);
+  }
 };
 
 // Blocks are taken for all known tokens; after the third preemption also for some of what is still
 // to come, so that it does not only come to be preempted again.
 std::int32_t TokensToHold(const LiveRequest& live, const Choice& choice, std::int32_t block_size) {
   const std::int32_t known = choice.num_known();
-  if (live.receipt.preemptions < kPreemptionsBeforeReserve) return known;
+  const bool reserves = !PAGODA_MUTANT(kNoReserveAfterPreemptions);
+  if (!reserves || live.receipt.preemptions < kPreemptionsBeforeReserve) return known;
   const std::int32_t generated = known - live.request->prompt_length();
   const std::int32_t max_length = live.request->prompt_length() + live.request->max_tokens();
   const std::int32_t wanted =
@@ -65,7 +69,7 @@ void LookForCopySource(const SchedulerState& state, const Choice& choice,
     const auto length =
         static_cast<std::int32_t>(std::ranges::mismatch(has, wanted).in1 - has.begin());
     if (length <= offer.copied_tokens) continue;
-    offer.copied_tokens = length;
+    offer.copied_tokens = length + PAGODA_MUTANT(kCopiesATokenMore);
     offer.copy_source = *child;
   }
 }
@@ -117,7 +121,7 @@ Offer LookUp(SchedulerState& state, LiveRequest& live, std::uint32_t index, bool
 // computed again for its logits.
 std::int32_t StartOf(const SchedulerState& state, const Choice& choice, const Offer& offer) {
   return std::min(offer.num_hits * state.block_size() + offer.copied_tokens,
-                  choice.num_known() - 1);
+                  choice.num_known() - 1 + PAGODA_MUTANT(kFullHitComputesNothing));
 }
 
 const StepBudget& BudgetOf(const SchedulerState& state, const Tenant& tenant, Purse purse) {
@@ -126,8 +130,11 @@ const StepBudget& BudgetOf(const SchedulerState& state, const Tenant& tenant, Pu
 
 bool MayHaveSlots(const SchedulerState& state, const LiveRequest& live, Purse purse) {
   const Tenant& tenant = state.TenantOf(live);
-  if (IsAtItsLimit(tenant)) return false;
-  if (purse == Purse::kFloor) return tenant.num_slots + live.num_open <= tenant.floors.slots;
+  if (IsAtItsLimit(tenant) && !PAGODA_MUTANT(kNoLimitOfRunning)) return false;
+  if (purse == Purse::kFloor) {
+    return tenant.num_slots + live.num_open <=
+           tenant.floors.slots + PAGODA_MUTANT(kSlotsBeyondFloor);
+  }
   return live.num_open <= state.num_free_slots();
 }
 
@@ -179,7 +186,8 @@ Admission JudgeBlocks(const SchedulerState& state, const LiveRequest& live, std:
   }
   // Never of an isolated tenant.
   const bool draws_on_common = state.pool.num_pinned(tenant) + need > config.reserve_blocks;
-  if (draws_on_common && barrier < live.request->id) return Admission::kRefused;
+  const bool is_held = barrier < live.request->id && !PAGODA_MUTANT(kNoBarrierHolds);
+  if (draws_on_common && is_held) return Admission::kRefused;
   if (!state.pool.KeepsWatermark(tenant, need)) return Admission::kRefusedForCommon;
   return DelaysNewShares(state, live, need) ? Admission::kRefused : Admission::kGiven;
 }
@@ -188,7 +196,9 @@ Admission JudgeBlocks(const SchedulerState& state, const LiveRequest& live, std:
 // more choices than its tenant's floor has slots, it is never the tenant's only one.
 RequestIndex ChooseSlotVictim(const SchedulerState& state) {
   for (std::size_t i = state.running.size(); i-- > 0;) {
-    const Sequence& sequence = state.SequenceIn(state.running[i]);
+    const std::size_t from_old = state.running.size() - 1 - i;
+    const bool inverts = PAGODA_MUTANT(kOldestSlotVictim);
+    const Sequence& sequence = state.SequenceIn(state.running[inverts ? from_old : i]);
     const Tenant& tenant = state.TenantOf(state.RequestOf(sequence));
     if (tenant.num_slots > tenant.floors.slots) return sequence.request;
   }
@@ -233,7 +243,7 @@ void TakeOwnBlocks(SchedulerState& state, Sequence& sequence, Offer& offer) {
   PAGODA_CHECK(state.pool.TryAllocate(state.RequestOf(sequence).request->tenant, sequence.slot,
                                       state.draft.job(), refs));
   NoteOwner(state, state.RequestOf(sequence), refs);
-  if (offer.copy_source == refs.front().id()) {
+  if (offer.copy_source == refs.front().id() && !PAGODA_MUTANT(kCopiesIntoItself)) {
     if (count > 1) {
       std::swap(refs.front(), refs.back());
     } else {

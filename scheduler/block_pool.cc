@@ -8,6 +8,7 @@
 
 #include "base/bits.h"
 #include "base/check.h"
+#include "scheduler/mutants.h"
 #include "scheduler/prefix_cache.h"
 
 namespace pagoda::scheduler {
@@ -54,9 +55,10 @@ std::int32_t BlockPool::CommonInUse() const {
 
 bool BlockPool::FitsShare(const Account& account, std::int32_t pinned, std::int32_t excess,
                           std::int32_t count) const {
-  const std::int32_t own = std::max(0, account.share.reserve_blocks - pinned);
-  if (account.share.isolated) return count <= own;
-  return count <= own + std::max(0, common_ - excess);
+  const std::int32_t own =
+      std::max(0, account.share.reserve_blocks - pinned) + PAGODA_MUTANT(kReserveIsOneMore);
+  if (account.share.isolated && !PAGODA_MUTANT(kIsolatedMayBorrow)) return count <= own;
+  return count <= own + std::max(0, common_ - (PAGODA_MUTANT(kForgetsExcess) ? 0 : excess));
 }
 
 bool BlockPool::CanTake(base::TenantId tenant, std::int32_t count) const {
@@ -70,7 +72,8 @@ bool BlockPool::CanTakeSoon(base::TenantId tenant, std::int32_t count) const {
     excess += std::max(0, account.pinned - account.retiring - account.share.reserve_blocks);
   }
   const Account& account = accounts_[tenant.value()];
-  return FitsShare(account, account.pinned - account.retiring, excess, count);
+  return FitsShare(account, account.pinned - account.retiring, excess, count) &&
+         !PAGODA_MUTANT(kRetiringNeverComes);
 }
 
 bool BlockPool::KeepsWatermark(base::TenantId tenant, std::int32_t count) const {
@@ -78,7 +81,10 @@ bool BlockPool::KeepsWatermark(base::TenantId tenant, std::int32_t count) const 
   const std::int32_t in_use = CommonInUse();
   const std::int32_t excess_after =
       std::max(0, account.pinned + count - account.share.reserve_blocks);
-  if (excess_after <= account.Excess() || in_use == 0) return true;
+  if (excess_after <= account.Excess() ||
+      (in_use == 0 && !PAGODA_MUTANT(kWatermarkOfAnEmptyPool)) || PAGODA_MUTANT(kNoWatermark)) {
+    return true;
+  }
   return common_ - (in_use - account.Excess() + excess_after) >= watermark_;
 }
 
@@ -89,7 +95,9 @@ std::int32_t BlockPool::WatermarkOf(std::int32_t num_usable) {
 
 bool BlockPool::CouldTakeAlone(base::TenantId tenant, std::int32_t count) const {
   const Account& account = accounts_[tenant.value()];
-  if (!FitsShare(account, account.pinned, account.Excess(), count)) return false;
+  const std::int32_t others =
+      PAGODA_MUTANT(kEligibleBesideOthers) ? CommonInUse() : account.Excess();
+  if (!FitsShare(account, account.pinned, others, count)) return false;
   const std::int32_t excess = std::max(0, account.pinned + count - account.share.reserve_blocks);
   return excess <= account.Excess() || account.Excess() == 0 || common_ - excess >= watermark_;
 }
@@ -101,7 +109,9 @@ std::int32_t BlockPool::Capacity(base::TenantId tenant) const {
 
 bool BlockPool::IsOverReserve(base::TenantId tenant) const {
   const Account& account = accounts_[tenant.value()];
-  return account.pinned - account.retiring > account.share.reserve_blocks;
+  const std::int32_t leaving = PAGODA_MUTANT(kOverReserveCountsRetiring) ? 0 : account.retiring;
+  return account.pinned - leaving + PAGODA_MUTANT(kOverReserveAtReserve) >
+         account.share.reserve_blocks;
 }
 
 bool BlockPool::FitsShares(std::span<const TenantShare> shares, base::TenantId tenant,
@@ -118,13 +128,14 @@ bool BlockPool::FitsShares(std::span<const TenantShare> shares, base::TenantId t
 }
 
 bool BlockPool::TrySetShares(std::span<const TenantShare> shares) {
-  if (!FitsShares(shares, base::TenantId(0), 0)) return false;
+  if (!PAGODA_MUTANT(kNewSharesUnasked) && !FitsShares(shares, base::TenantId(0), 0)) return false;
   common_ = num_usable();
   for (std::size_t t = 0; t < shares.size(); ++t) {
     Account& account = accounts_[t];
     account.share = shares[t];
     common_ -= account.share.reserve_blocks;
-    while (account.share.isolated && account.used > account.share.reserve_blocks) {
+    while (!PAGODA_MUTANT(kNewShareKeepsCache) && account.share.isolated &&
+           account.used > account.share.reserve_blocks) {
       ++num_evictions_;
       DropCached(base::BlockId(account.cached.first));
     }
@@ -155,7 +166,8 @@ void BlockPool::Remove(List& list, std::uint32_t item) {
 // few settle late.
 void BlockPool::PushByRecency(List& list, std::uint32_t item) {
   std::uint32_t place = list.last;
-  while (place != 0 && blocks_[place].released_at > blocks_[item].released_at) {
+  while (!PAGODA_MUTANT(kRecencyAtFence) && place != 0 &&
+         blocks_[place].released_at > blocks_[item].released_at) {
     place = blocks_[place].previous;
   }
   InsertAfter(list, place, item);
@@ -187,8 +199,8 @@ bool BlockPool::TryAllocate(base::TenantId tenant, base::SlotId holder, base::Jo
     Block& block = At(id);
     block.num_holders = 1;
     block.holder_xor = holder.value() + 1;
-    block.last_job = job;
-    ++block.generation;
+    if (!PAGODA_MUTANT(kHandOutNamesNoJob)) block.last_job = job;
+    block.generation += !PAGODA_MUTANT(kGenerationStands);
     ++exclusive_[holder.value()];
     ref = BlockRef(id, block.generation);
   }
@@ -197,7 +209,8 @@ bool BlockPool::TryAllocate(base::TenantId tenant, base::SlotId holder, base::Jo
 
 base::BlockId BlockPool::TakeOne(base::TenantId tenant) {
   const Account& account = accounts_[tenant.value()];
-  const bool at_cap = account.share.isolated && account.used >= account.share.reserve_blocks;
+  const bool at_cap = account.share.isolated && !PAGODA_MUTANT(kIsolatedTakesFree) &&
+                      account.used >= account.share.reserve_blocks;
   if (free_.size == 0 || at_cap) EvictFor(tenant);
   const std::uint32_t item = free_.first;
   PAGODA_CHECK(item != 0);
@@ -221,7 +234,8 @@ void BlockPool::EvictFor(base::TenantId tenant) {
     PAGODA_CHECK_MSG(account.used >= account.share.reserve_blocks,
                      "E2: a tenant below its reserve evicts its own");
   }
-  const base::BlockId victim(account.cached.first);
+  const base::BlockId victim(PAGODA_MUTANT(kEvictsNewest) ? account.cached.last
+                                                          : account.cached.first);
   evictions_.push_back({.owner = owner, .taker = tenant, .key = index_.key_of(victim)});
   ++num_evictions_;
   DropCached(victim);
@@ -233,10 +247,14 @@ base::TenantId BlockPool::ChooseEvictionTenant(base::TenantId tenant) const {
   const Account& own = accounts_[tenant.value()];
   base::TenantId chosen = tenant;
   std::int32_t furthest = 0;
-  const bool own_only = own.share.isolated && own.used >= own.share.reserve_blocks;
+  const bool own_only = (own.share.isolated && own.used >= own.share.reserve_blocks) ||
+                        (PAGODA_MUTANT(kEvictsOwnFirst) && own.cached.size > 0);
   for (std::uint32_t i = 0; i < accounts_.size() && !own_only; ++i) {
     const std::int32_t above = accounts_[i].used - accounts_[i].share.reserve_blocks;
-    if (accounts_[i].cached.size == 0 || above <= furthest) continue;
+    if (accounts_[i].cached.size == 0 || above <= furthest - PAGODA_MUTANT(kTieToTheHigher)) {
+      continue;
+    }
+    if (furthest > 0 && PAGODA_MUTANT(kEvictsFirstTenant)) continue;
     furthest = above;
     chosen = base::TenantId(i);
   }
@@ -247,7 +265,8 @@ base::TenantId BlockPool::ChooseEvictionTenant(base::TenantId tenant) const {
 
 void BlockPool::ForgetAndFree(std::uint32_t item) {
   Block& block = blocks_[item];
-  if (index_.has_entry(base::BlockId(item))) index_.Forget(base::BlockId(item));
+  const bool forgets = !PAGODA_MUTANT(kFreeKeepsEntry);
+  if (forgets && index_.has_entry(base::BlockId(item))) index_.Forget(base::BlockId(item));
   SetState(block, BlockState::kFree);
   if (block.must_scrub) ListForScrub(base::BlockId(item));
   // The most recently freed goes out first: its bytes are the likeliest to be in a cache of the
@@ -271,17 +290,19 @@ BlockRef BlockPool::Hold(base::BlockId id, base::SlotId holder) {
     return BlockRef(id, block.generation);
   }
   PAGODA_CHECK(index_.has_entry(id) || block.num_holders > 0);
-  if (block.state == BlockState::kCached) Remove(AccountOf(block).cached, id.value());
-  if (block.state == BlockState::kRetiring) Remove(RetiringListOf(block.last_job), id.value());
+  const bool leaves = !PAGODA_MUTANT(kHitStaysListed);
+  if (leaves && block.state == BlockState::kCached) Remove(AccountOf(block).cached, id.value());
+  const bool returns = block.state == BlockState::kRetiring && !PAGODA_MUTANT(kHitStaysRetiring);
+  if (returns) Remove(RetiringListOf(block.last_job), id.value());
   PAGODA_CHECK(block.state != BlockState::kFree && block.state != BlockState::kOwned);
   SetState(block, BlockState::kSealed);
   if (block.num_holders == 0) ++exclusive_[holder.value()];
   if (block.num_holders == 1) {
     --exclusive_[block.holder_xor - 1];
-    ++AccountOf(block).shared;
+    AccountOf(block).shared += !PAGODA_MUTANT(kSharedNotCounted);
   }
-  ++block.num_holders;
-  block.holder_xor ^= holder.value() + 1;
+  block.num_holders += !(PAGODA_MUTANT(kHolderNotCounted) && block.num_holders > 0);
+  if (!PAGODA_MUTANT(kHolderNotNamed)) block.holder_xor ^= holder.value() + 1;
   return BlockRef(id, block.generation);
 }
 
@@ -296,7 +317,7 @@ void BlockPool::Release(base::BlockId id, base::SlotId holder, base::JobId last_
   PAGODA_CHECK(block.num_holders > 0);
   --block.num_holders;
   block.holder_xor ^= holder.value() + 1;
-  block.last_job = std::max(block.last_job, last_job);
+  if (!PAGODA_MUTANT(kReleaseForgetsJob)) block.last_job = std::max(block.last_job, last_job);
   if (block.num_holders == 0) --exclusive_[holder.value()];
   if (block.num_holders == 1) {
     ++exclusive_[block.holder_xor - 1];
@@ -305,13 +326,14 @@ void BlockPool::Release(base::BlockId id, base::SlotId holder, base::JobId last_
   if (block.num_holders > 0) return;
 
   PAGODA_CHECK_MSG(block.holder_xor == 0, "a block was released by one that did not hold it");
-  block.after = index_.has_entry(id) ? BlockState::kCached : BlockState::kFree;
+  const bool stays = index_.has_entry(id) && !PAGODA_MUTANT(kNothingIsCached);
+  block.after = stays ? BlockState::kCached : BlockState::kFree;
   block.released_at = ++releases_;
   block.released_when = now_;
   SetState(block, BlockState::kRetiring);
   List& waiting = RetiringListOf(block.last_job);
   InsertAfter(waiting, waiting.last, id.value());
-  if (block.last_job <= fenced_) {
+  if (block.last_job <= fenced_ || PAGODA_MUTANT(kReleaseBeforeFence)) {
     Remove(waiting, id.value());
     Settle(id.value());
   }
@@ -347,6 +369,7 @@ void BlockPool::MakePublic(base::BlockId id, base::SlotId holder) {
 
 void BlockPool::Fence(base::JobId job) {
   PAGODA_CHECK(job.value() - fenced_.value() < retiring_.size());
+  if (PAGODA_MUTANT(kFenceIsAhead)) job = base::JobId(job.value() + 1);
   while (fenced_ < job) {
     fenced_ = base::JobId(fenced_.value() + 1);
     List& waiting = RetiringListOf(fenced_);
@@ -355,6 +378,7 @@ void BlockPool::Fence(base::JobId job) {
       PAGODA_CHECK(blocks_[item].last_job == fenced_);
       Remove(waiting, item);
       Settle(item);
+      if (PAGODA_MUTANT(kFenceSettlesOne)) break;
     }
   }
 }
@@ -394,13 +418,13 @@ std::int32_t BlockPool::DropWhere(Pred is_wanted) {
     const base::BlockId id(item);
     if (!index_.has_entry(id) || !is_wanted(id)) continue;
     Block& block = At(id);
-    block.must_scrub = true;
+    block.must_scrub = !PAGODA_MUTANT(kFlushScrubsNothing);
     ++dropped;
     if (block.state == BlockState::kCached) {
       DropCached(id);
       continue;
     }
-    block.after = BlockState::kFree;
+    if (!PAGODA_MUTANT(kFlushKeepsRetiring)) block.after = BlockState::kFree;
     index_.Forget(id);
   }
   return dropped;

@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "scheduler/forking.h"
 #include "scheduler/lifecycle.h"
+#include "scheduler/mutants.h"
 
 namespace pagoda::scheduler {
 namespace {
@@ -97,6 +98,10 @@ void CompleteItem(SchedulerState& state, const DraftItem& item, const StepResult
     if (!score->finite) return End(state, *index, FinishReason::kNonFinite);
     TakeScores(live, *score);
   }
+  if (PAGODA_MUTANT(kNotFiniteIsSealed) && sample != nullptr && !sample->finite &&
+      IsCurrent(live, item) && !item.row_of.has_value()) {
+    SealComputed(state, state.SequenceIn(item.slot), item.end());
+  }
   if (sample != nullptr && !sample->finite) {
     // Nothing of this step is sealed: its KV may be as wrong as its logits.
     const std::int32_t num_known = live.request->choice(item.choice).num_known();
@@ -162,9 +167,11 @@ void FailJob(SchedulerState& state, base::JobId job) {
   for (std::size_t i = 0; i < state.jobs.size(); ++i) {
     JobRecord& later = state.jobs.at(i);
     if (later.phase != JobRecord::Phase::kInFlight) continue;
+    if (PAGODA_MUTANT(kFailVoidsOne) && later.job != job) continue;
     state.jobs.Leave(later, JobRecord::Phase::kVoid);
     // What the plan closed may be open still: it is closed again by a later plan.
     const StepPlan& plan = state.plans[later.job.value() % state.plans.size()];
+    if (PAGODA_MUTANT(kFailForgetsClosed)) continue;
     for (const base::SlotId slot : plan.closed) state.slots[slot.value()].is_open_on_device = true;
   }
   // A sequence that the void jobs worked on, or gave blocks, has nothing to go on from.
@@ -172,7 +179,9 @@ void FailJob(SchedulerState& state, base::JobId job) {
   for (const base::SlotId slot : state.snapshot) {
     if (!state.IsRunning(slot)) continue;  // another of its request's sequences came before
     const Sequence& sequence = state.SequenceIn(slot);
-    if (std::max(sequence.last_job, sequence.last_handed_job) >= job) {
+    const base::JobId handed =
+        PAGODA_MUTANT(kFailForgetsHandOuts) ? base::kNoJob : sequence.last_handed_job;
+    if (std::max(sequence.last_job, handed) >= job) {
       RollBack(state, sequence.request);
     }
   }

@@ -5,12 +5,14 @@
 
 #include "base/check.h"
 #include "scheduler/admission.h"
+#include "scheduler/mutants.h"
 
 namespace pagoda::scheduler {
 
 void Charge(Tenant& tenant, std::int64_t amount) {
   PAGODA_CHECK(amount >= 0);
-  tenant.counter += amount * kCounterScale / tenant.config.weight;
+  const std::int64_t weight = PAGODA_MUTANT(kWeightsIgnored) ? 1 : tenant.config.weight;
+  tenant.counter += amount * kCounterScale / weight;
 }
 
 bool IsEligible(SchedulerState& state, base::TenantId id) {
@@ -33,7 +35,7 @@ void LiftCounters(SchedulerState& state) {
     least = std::min(least, tenant.counter);
     most = std::max(most, tenant.counter);
   }
-  if (least > most) return;  // nobody is eligible
+  if (least > most || PAGODA_MUTANT(kCreditIsBanked)) return;  // nobody is eligible
   const SchedulerConfig& config = state.config;
   const std::int64_t step = std::max(kChargeOfPromptToken * config.max_model_len,
                                      kChargeOfDecodeToken * config.max_num_batched_tokens) *

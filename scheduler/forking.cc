@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "scheduler/mutants.h"
 
 namespace pagoda::scheduler {
 namespace {
@@ -32,10 +33,11 @@ void TakePrompt(SchedulerState& state, const Sequence& first, Sequence& other) {
   if (num_in_last == 0) return;
   other.num_planned = other.prompt_length;
   PAGODA_CHECK(state.fork_copies.size() < state.fork_copies.capacity());
-  state.fork_copies.push_back({.block = state.tables.at(other.slot, num_full),
-                               .source = state.tables.at(first.slot, num_full),
-                               .num_slots = static_cast<std::uint32_t>(num_in_last),
-                               .slot = other.slot});
+  state.fork_copies.push_back(
+      {.block = state.tables.at(other.slot, num_full),
+       .source = state.tables.at(first.slot, num_full),
+       .num_slots = static_cast<std::uint32_t>(num_in_last - PAGODA_MUTANT(kForkCopiesShort)),
+       .slot = other.slot});
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "scheduler/forking.h"
 #include "scheduler/growth.h"
 #include "scheduler/lifecycle.h"
+#include "scheduler/mutants.h"
 
 namespace pagoda::scheduler {
 namespace {
@@ -54,7 +55,7 @@ DraftItem& ItemFor(SchedulerState& state, const Sequence& sequence, const Planne
   DraftItem& item = BeginItem(state, sequence, before);
   item.is_decode = is_new && count == 1;
   Tenant& tenant = state.TenantOf(state.RequestOf(sequence));
-  if (item.is_decode) Charge(tenant, kChargeOfDecodeToken);
+  if (item.is_decode && !PAGODA_MUTANT(kDecodesUncharged)) Charge(tenant, kChargeOfDecodeToken);
   tenant.items_left -= purse == Purse::kFloor;
   return item;
 }
@@ -94,11 +95,12 @@ bool Give(SchedulerState& state, base::SlotId slot, std::int32_t most, Purse pur
 
   // Growing may have dropped a victim's item and moved this one.
   DraftItem& item = ItemFor(state, sequence, before, count, purse);
-  StepBudget cost{.tokens = count, .logit_rows = scored.Within(item.end(), count)};
+  StepBudget cost{.tokens = PAGODA_MUTANT(kTokensNotCounted) ? 1 : count,
+                  .logit_rows = scored.Within(item.end(), count)};
   item.stretch.num_tokens += count;
   sequence.num_planned += count;
   item.samples = sequence.gap() == 0;
-  cost.logit_rows += item.samples;
+  cost.logit_rows += item.samples && !PAGODA_MUTANT(kRowsNotCounted);
   cost.attention_chunks = AttentionChunks(item.stretch.first_position, item.stretch.num_tokens) -
                           AttentionChunks(before.first_position, before.num_tokens);
   Spend(state, tenant, purse, cost);

@@ -8,6 +8,7 @@
 #include "base/bits.h"
 #include "base/check.h"
 #include "scheduler/lifecycle.h"
+#include "scheduler/mutants.h"
 #include "scheduler/owner_check.h"
 
 namespace pagoda::scheduler {
@@ -24,7 +25,8 @@ std::int32_t WorkOf(const SchedulerState& state, const LiveRequest& live) {
 
 // To another tenant's growth: what is taken must be above the loser's reserve, and of use.
 bool MayLose(const SchedulerState& state, const LiveRequest& loser, const LiveRequest& taker) {
-  return state.TenantOf(taker).is_elastic() && state.pool.IsOverReserve(loser.request->tenant);
+  return state.TenantOf(taker).is_elastic() &&
+         (PAGODA_MUTANT(kTakesWithinReserve) || state.pool.IsOverReserve(loser.request->tenant));
 }
 
 // A paused one first, whatever its age; else the younger one that loses the least work.
@@ -33,15 +35,19 @@ std::optional<RequestIndex> ChooseVictim(const SchedulerState& state, RequestInd
   std::optional<RequestIndex> victim;
   const auto rank = [&](RequestIndex index) {
     const LiveRequest& live = state.requests[index];
-    return std::tuple(!live.paused, WorkOf(state, live), ~live.request->id.value());
+    const std::int32_t work = WorkOf(state, live);
+    return std::tuple(!live.paused, PAGODA_MUTANT(kMostWorkLost) ? -work : work,
+                      ~live.request->id.value());
   };
   std::optional<RequestIndex> seen;
   for (const base::SlotId slot : state.running) {
     const RequestIndex index = state.SequenceIn(slot).request;
     if (index == requester || seen == index) continue;
+    if (PAGODA_MUTANT(kPausedIsSafe) && state.requests[index].paused) continue;
     seen = index;
     const LiveRequest& live = state.requests[index];
-    if (!live.paused && live.request->id < taker.request->id) continue;
+    const bool is_older = live.request->id < taker.request->id;
+    if (!live.paused && is_older && !PAGODA_MUTANT(kTakesFromOlder)) continue;
     if (live.request->tenant != taker.request->tenant && !MayLose(state, live, taker)) continue;
     if (!victim.has_value() || rank(index) < rank(*victim)) victim = index;
   }
@@ -79,7 +85,7 @@ void TakeBlocks(SchedulerState& state, base::SlotId slot, std::int32_t count) {
   PAGODA_CHECK(allowed);
   NoteOwner(state, live, refs);
   for (BlockRef& ref : refs) {
-    state.draft.AddZero(slot, ref.id());
+    if (!PAGODA_MUTANT(kHandOutNotZeroed)) state.draft.AddZero(slot, ref.id());
     state.tables.Append(slot, std::move(ref));
   }
   if (count > 0) sequence.last_handed_job = state.draft.job();

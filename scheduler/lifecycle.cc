@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "scheduler/mutants.h"
 
 namespace pagoda::scheduler {
 namespace {
@@ -48,7 +49,8 @@ void PublishPartial(SchedulerState& state, Sequence& sequence, std::int32_t bloc
 // Last block first, so that a leaf is evicted before the blocks it stands on.
 void ReleaseBlocks(SchedulerState& state, Sequence& sequence, PartialBlock partial) {
   const std::int32_t block_size = state.block_size();
-  const std::int32_t in_last = sequence.num_computed % block_size;
+  const std::int32_t in_last =
+      (sequence.num_computed + PAGODA_MUTANT(kPartialUncomputed)) % block_size;
   if (partial == PartialBlock::kPublish && in_last > 0 &&
       UsesCache(state, state.RequestOf(sequence))) {
     PublishPartial(state, sequence, sequence.num_computed / block_size, in_last);
@@ -56,14 +58,22 @@ void ReleaseBlocks(SchedulerState& state, Sequence& sequence, PartialBlock parti
   while (state.tables.size(sequence.slot) > 0) {
     const base::BlockId block = state.tables.PopBack(sequence.slot);
     if (block == base::kNullBlock) continue;  // a place that waits for the prompt's block
-    state.pool.Release(block, sequence.slot, sequence.last_job);
+    // A plan without an item of the sequence may have copied the prompt's end into it.
+    const bool may_be_copied =
+        !PAGODA_MUTANT(kForkCopyUnnamed) &&
+        state.tables.size(sequence.slot) == sequence.prompt_length / block_size;
+    const base::JobId last_job =
+        may_be_copied ? std::max(sequence.last_job, sequence.last_handed_job) : sequence.last_job;
+    state.pool.Release(block, sequence.slot, last_job);
   }
 }
 
 void StopSequence(SchedulerState& state, base::SlotId slot_id, PartialBlock partial) {
   Sequence& sequence = state.SequenceIn(slot_id);
-  state.draft.Drop(slot_id);
-  std::erase_if(state.fork_copies, [&](const DraftEffect& copy) { return copy.slot == slot_id; });
+  if (!PAGODA_MUTANT(kVictimKeepsItem)) state.draft.Drop(slot_id);
+  if (!PAGODA_MUTANT(kForkCopyKept)) {
+    std::erase_if(state.fork_copies, [&](const DraftEffect& copy) { return copy.slot == slot_id; });
+  }
   ReleaseBlocks(state, sequence, partial);
   Slot& slot = state.slots[slot_id.value()];
   PAGODA_CHECK(slot.request == sequence.request);
@@ -237,7 +247,9 @@ bool ReadsCache(const SchedulerState& state, const LiveRequest& live) {
 
 bool UsesCache(const SchedulerState& state, const LiveRequest& live) {
   const NewRequest& request = *live.request;
-  return !request.one_request_namespace && live.key_epoch == state.cache.epoch(request.tenant);
+  const bool is_alone = request.one_request_namespace && !PAGODA_MUTANT(kAnonymousPublishes);
+  return !is_alone &&
+         (PAGODA_MUTANT(kOldEpochPublishes) || live.key_epoch == state.cache.epoch(request.tenant));
 }
 
 void ExtendKeys(SchedulerState& state, const Sequence& sequence) {
@@ -273,11 +285,12 @@ void Preempt(SchedulerState& state, RequestIndex index) {
 
 void RollBack(SchedulerState& state, RequestIndex index) {
   LiveRequest& live = state.requests[index];
-  if (++live.num_failures > kMaxFailures) {
+  if (++live.num_failures > kMaxFailures + 100 * PAGODA_MUTANT(kFailsForEver)) {
     End(state, index, FinishReason::kFailed);
     return;
   }
-  StopRunning(state, index, PartialBlock::kDrop);
+  StopRunning(state, index,
+              PAGODA_MUTANT(kFailurePublishes) ? PartialBlock::kPublish : PartialBlock::kDrop);
   state.QueueOf(live).Insert(index);
 }
 
@@ -324,7 +337,8 @@ void SealComputed(SchedulerState& state, Sequence& sequence, std::int32_t num_co
   sequence.num_computed = std::max(sequence.num_computed, num_computed);
   if (!UsesCache(state, state.RequestOf(sequence))) return;
   ExtendKeys(state, sequence);
-  while ((sequence.num_sealed + 1) * state.block_size() <= sequence.num_computed) {
+  while ((sequence.num_sealed + 1) * state.block_size() <=
+         sequence.num_computed + PAGODA_MUTANT(kSealsATokenEarly)) {
     PublishFull(state, sequence, sequence.num_sealed);
     ++sequence.num_sealed;
   }
@@ -350,7 +364,9 @@ void AdoptAhead(SchedulerState& state, Sequence& sequence) {
       if (own == *found || state.pool.state(own) != BlockState::kOwned) return;
     }
     const bool pins_one_more = state.pool.state(*found) == BlockState::kCached;
-    if (pins_one_more && !state.pool.CanTake(live.request->tenant, 1)) return;
+    const bool may =
+        PAGODA_MUTANT(kAdoptsBeyondShare) || state.pool.CanTake(live.request->tenant, 1);
+    if (pins_one_more && !may) return;
 
     // What it has not been told of is counted when its item begins.
     if (state.tables.is_told(sequence.slot, next)) --state.TenantOf(live).table_room_entries;
@@ -384,6 +400,7 @@ bool NextBlockIsBeingWritten(SchedulerState& state, const Sequence& sequence) {
     if (keys.size() <= static_cast<std::size_t>(next)) continue;
     const bool is_writing =
         other.num_sealed <= next && (next + 1) * block_size <= other.num_planned;
+    if (PAGODA_MUTANT(kWaitsForNoKey)) continue;
     if (is_writing && keys[static_cast<std::size_t>(next)] == key) return true;
   }
   return false;

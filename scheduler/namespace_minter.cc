@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/field_error.h"
 #include "base/keyed_hash.h"
+#include "scheduler/mutants.h"
 
 namespace pagoda::scheduler {
 namespace {
@@ -36,8 +37,8 @@ absl::StatusOr<NamespaceKey> NamespaceMinter::Mint(std::string_view tenant_name,
                                                        kMaxSaltBytes, " are allowed"));
   }
   base::KeyedHasher hasher = Start(secret_, salt.has_value() ? kSaltedKind : kTenantKind);
-  hasher.AddField(kTenantField, tenant_name);
-  if (salt.has_value()) hasher.AddField(kSaltField, *salt);
+  if (!PAGODA_MUTANT(kTenantIgnored)) hasher.AddField(kTenantField, tenant_name);
+  if (salt.has_value() && !PAGODA_MUTANT(kSaltIgnored)) hasher.AddField(kSaltField, *salt);
   return NamespaceKey(hasher.Finish());
 }
 

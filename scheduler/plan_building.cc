@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "scheduler/mutants.h"
 #include "scheduler/owner_check.h"
 #include "scheduler/planning.h"
 
@@ -85,7 +86,7 @@ std::uint32_t TokensWithoutKv(const SchedulerState& state, const DraftItem& item
   std::int32_t position = item.stretch.first_position;
   while (position < item.end()) {
     const base::BlockId block = state.tables.at(item.slot, position / state.block_size());
-    if (!IsReadOnly(state.pool.state(block))) break;
+    if (!IsReadOnly(state.pool.state(block)) || PAGODA_MUTANT(kFullHitIsWritten)) break;
     ++position;
   }
   return static_cast<std::uint32_t>(position - item.stretch.first_position);
@@ -179,7 +180,8 @@ void SampleBlocks(SchedulerState& state) {
   BlockStepTotals& totals = state.block_steps;
   for (const base::SlotId slot : state.running) {
     const std::int32_t held = state.pool.num_exclusive(slot);
-    state.RequestOf(state.SequenceIn(slot)).receipt.block_steps += held;
+    state.RequestOf(state.SequenceIn(slot)).receipt.block_steps +=
+        held + PAGODA_MUTANT(kReceiptCountsTwice);
     totals.requests += held;
   }
   for (std::uint32_t t = 0; t < state.tenants.size(); ++t) {
@@ -187,7 +189,8 @@ void SampleBlocks(SchedulerState& state) {
     state.tenants[t].counts.shared_block_steps += shared;
     totals.shared += shared;
   }
-  totals.retiring += state.pool.num_in(BlockState::kRetiring);
+  totals.retiring +=
+      PAGODA_MUTANT(kReceiptForgetsRetiring) ? 0 : state.pool.num_in(BlockState::kRetiring);
   totals.cached += state.pool.num_in(BlockState::kCached);
   totals.free += state.pool.num_in(BlockState::kFree);
   totals.public_lane += state.pool.num_in(BlockState::kPublic);

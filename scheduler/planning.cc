@@ -17,6 +17,7 @@
 #include "scheduler/forking.h"
 #include "scheduler/giving.h"
 #include "scheduler/lifecycle.h"
+#include "scheduler/mutants.h"
 #include "scheduler/progress.h"
 #include "scheduler/reconfiguration.h"
 
@@ -167,12 +168,13 @@ void ShareTheRest(SchedulerState& state) {
   std::int32_t decodes_left = 0;
   state.turns.clear();
   for (std::uint32_t t = 0; t < state.tenants.size(); ++t) {
-    if (!state.tenants[t].is_elastic()) continue;
+    if (!state.tenants[t].is_elastic() && !PAGODA_MUTANT(kIsolatedGetsTheRest)) continue;
     state.turns.emplace_back(t);
     decodes_left += state.tenants[t].decodes_left;
   }
   std::ranges::sort(state.turns, {}, [&](base::TenantId id) {
-    return std::pair(state.tenants[id.value()].counter, id);
+    const std::int64_t counter = state.tenants[id.value()].counter;
+    return std::pair(PAGODA_MUTANT(kHighestCounterFirst) ? -counter : counter, id);
   });
   for (const base::TenantId id : state.turns) ContinueWithTheRest(state, id, decodes_left);
   AdmitWaiting(state, Purse::kRest);

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "scheduler/mutants.h"
 
 namespace pagoda::scheduler {
 
@@ -21,7 +22,8 @@ std::optional<base::BlockId> NamespaceIndex::Find(const BlockKey& key, const Blo
     if (entry.namespace_index != index_) continue;
     if (!std::ranges::equal(cache.KeyBytes(entry.key), wanted)) continue;
     const std::span<const base::TokenId> found = cache.tokens_of(base::BlockId(item));
-    if (entry.parent == parent && std::ranges::equal(found, tokens)) return base::BlockId(item);
+    const bool equal = PAGODA_MUTANT(kIgnoresTokens) || std::ranges::equal(found, tokens);
+    if (entry.parent == parent && equal) return base::BlockId(item);
   }
   return std::nullopt;
 }
@@ -34,6 +36,7 @@ std::size_t NamespaceIndex::Match(std::span<const BlockKey> keys,
   for (std::size_t k = num_found; k < most; ++k) {
     const BlockKey& parent = k == 0 ? keyer_.root() : keys[k - 1];
     const auto hit = Find(keys[k], parent, tokens.subspan(k * block_size, block_size));
+    if (PAGODA_MUTANT(kMatchPastAGap) && !hit.has_value() && k > 0) continue;
     if (!hit.has_value()) return k;
     hits[k] = *hit;
   }
@@ -142,7 +145,7 @@ void PrefixCache::Insert(NamespaceIndex& index, base::BlockId block, const Block
                     tokens_.begin() + static_cast<std::ptrdiff_t>(block.value() * block_size_));
   by_key_.PushFront(HashOf(KeyBytes(key)), block.value());
   by_parent_.PushFront(HashOf(parent.bytes), block.value());
-  ++index.num_entries_;
+  index.num_entries_ += !PAGODA_MUTANT(kEntryNotCounted);
   ++num_entries_;
 }
 
@@ -154,8 +157,10 @@ std::span<const base::TokenId> PrefixCache::tokens_of(base::BlockId block) const
 void PrefixCache::Forget(base::BlockId block) {
   PAGODA_CHECK(has_entry(block));
   Entry& entry = entries_[block.value()];
-  by_key_.Remove(HashOf(KeyBytes(entry.key)), block.value());
-  by_parent_.Remove(HashOf(entry.parent.bytes), block.value());
+  if (!PAGODA_MUTANT(kKeyChainKept)) by_key_.Remove(HashOf(KeyBytes(entry.key)), block.value());
+  if (!PAGODA_MUTANT(kParentChainKept)) {
+    by_parent_.Remove(HashOf(entry.parent.bytes), block.value());
+  }
   const std::uint32_t place = entry.namespace_index;
   entry = Entry{};
   --namespaces_[place]->num_entries_;
@@ -165,7 +170,8 @@ void PrefixCache::Forget(base::BlockId block) {
 
 void PrefixCache::FreeNamespaceIfUnused(std::uint32_t place) {
   const NamespaceIndex& index = *namespaces_[place];
-  if (index.num_references_ > 0 || index.num_entries_ > 0) return;
+  const bool is_referred = index.num_references_ > 0 && !PAGODA_MUTANT(kNamespaceFreedInUse);
+  if (is_referred || index.num_entries_ > 0) return;
   namespaces_by_key_.Remove(HashOf(index.key_.bytes()), place);
   --tenants_[index.tenant_.value()].num_namespaces;
   namespaces_[place].reset();
@@ -174,7 +180,7 @@ void PrefixCache::FreeNamespaceIfUnused(std::uint32_t place) {
 }
 
 void PrefixCache::AdvanceEpoch(base::TenantId tenant) {
-  ++tenants_[tenant.value()].domain.epoch;
+  tenants_[tenant.value()].domain.epoch += !PAGODA_MUTANT(kEpochStands);
   for (auto& index : namespaces_) {
     if (!index.has_value() || index->tenant_ != tenant) continue;
     PAGODA_CHECK(index->num_entries_ == 0);

@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "base/check.h"
+#include "scheduler/mutants.h"
 
 namespace pagoda::scheduler {
 
@@ -22,10 +23,11 @@ bool TenantQueue::GoesBefore(RequestIndex a, RequestIndex b) const {
   const auto rank = [this](RequestIndex index) {
     const LiveRequest& live = requests_[index];
     const NewRequest& request = *live.request;
-    if (live.was_admitted) {
+    if (live.was_admitted && !PAGODA_MUTANT(kPreemptedGoesLast)) {
       return std::tuple(0, false, 0, base::Instant(), request.id);
     }
-    const bool was_overtaken = live.times_overtaken >= kMaxOvertakes;
+    const bool was_overtaken =
+        live.times_overtaken >= kMaxOvertakes && !PAGODA_MUTANT(kOvertakenForEver);
     return std::tuple(1, !was_overtaken, was_overtaken ? 0 : request.priority(),
                       was_overtaken ? base::Instant() : request.deadline(), request.id);
   };

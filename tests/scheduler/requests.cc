@@ -1,11 +1,31 @@
 #include "tests/scheduler/requests.h"
 
+#include <cstdlib>
 #include <numeric>
+#include <string_view>
 
 #include "base/status_macros.h"
+#include "scheduler/mutants.h"
 #include "scheduler/namespace_minter.h"
 
 namespace pagoda::scheduler::testing {
+#ifdef PAGODA_TEST_CHECKS
+namespace {
+
+// The fault that the environment asks for (scheduler/mutants.h), so that all these tests can be
+// asked whether they would notice it.
+const bool is_mutated = [] {
+  const char* wanted = std::getenv("PAGODA_MUTANT");
+  if (wanted == nullptr) return false;
+#define PAGODA_SET_MUTANT(name, group, what) \
+  if (std::string_view(#name).substr(1) == wanted) active_mutant = Mutant::name;
+  PAGODA_MUTANTS(PAGODA_SET_MUTANT)
+#undef PAGODA_SET_MUTANT
+  return active_mutant != Mutant::kNone;
+}();
+
+}  // namespace
+#endif
 
 NamespaceKey KeyFor(const std::optional<std::string>& salt, std::uint32_t tenant) {
   const NamespaceMinter minter(NamespaceMinter::Secret{1, 2, 3});

@@ -1,85 +1,93 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
 #include <deque>
-#include <map>
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
+#include "scheduler/scheduler.h"
 #include "tests/fakes/digest_executor.h"
-#include "tests/scheduler/dice.h"
-#include "tests/scheduler/requests.h"
-#include "tests/scheduler/solo_oracle.h"
+#include "tests/simulation/answer_checker.h"
+#include "tests/simulation/auditor.h"
+#include "tests/simulation/decision_hash.h"
+#include "tests/simulation/gate.h"
+#include "tests/simulation/scenario.h"
+#include "tests/simulation/tally.h"
 
-namespace pagoda::scheduler::testing {
+namespace pagoda::simulation {
 
-// How often each thing happened, over one run or many: a simulation that never preempts proves
-// nothing about preemption.
-struct SimulationTally {
-  std::int64_t runs = 0, steps = 0, requests = 0, finished = 0, cancelled = 0, expired = 0,
-               failed = 0, refused = 0, preemptions = 0, evictions = 0, adoptions = 0, copies = 0,
-               full_hits = 0, key_waits = 0, cached_tokens = 0, failures = 0, flushes = 0,
-               pauses = 0, groups = 0, shared_rows = 0, group_preemptions = 0,
-               choices_ended_apart = 0, non_finite = 0;
-  void Add(const SimulationTally& other);
+struct Outcome {
+  Tally tally;
+  std::uint64_t decisions = 0;  // hash of every plan and every end
 };
 
-// One random small server life, made by `seed` alone: pool, bounds, arrivals, cancels, pauses,
-// failing steps, flushes, late fences. The real scheduler with the digest model; every invariant is
-// derived again after every step; every choice's answer must be a prefix of the solo answer (the
-// whole of it when the request ended by itself). Faults abort by CHECK, with the seed printed
-// before by the test.
+// Plays a scenario: the real scheduler under a clock that counts ticks, with the digest model.
+// Every invariant is derived again after every step, an auditor watches every plan from outside,
+// and every answer is held against a run of its request alone. A violation aborts the process by
+// CHECK. Owner: its user; one thread; plays once.
 class Simulation {
  public:
-  explicit Simulation(std::uint64_t seed);
-  SimulationTally Run();
+  // Says every decision to `trace`, unless it is null.
+  explicit Simulation(const Scenario& scenario, std::FILE* trace = nullptr);
+  Outcome Run();
 
  private:
-  struct Plan {  // of one request
-    RequestSketch sketch;
-    int arrives_at = 0;
-    int cancelled_at = -1;
-    int paused_from = -1, paused_until = -1;
-    bool stops_early = false;  // ends at the first token that kStopEvery divides
+  static constexpr int kReads = -1;
+  struct Fence {
+    base::JobId job;
+    int at = 0;  // tick
   };
 
-  void MakeServer();
-  void MakeRequests();
+  bool IsOver() const;
+  bool Draw(std::uint64_t purpose, int one_in) const;  // by tick
   void Arrive();
-  void Disturb();
+  void LetHappen();
+  void Happen(const Event& event);
+  void CancelRequest(std::uint32_t place, scheduler::FinishReason reason);
+  void CountCancel(std::uint32_t place);
+  void CutSlowReaders();
+  void Reconfigure(std::uint32_t list);
+  void Flush(std::uint32_t tenant);
   void PlanSteps();
-  void AwaitOldest();
-  void FailOldest(const StepPlan& oldest);
+  void CountPlan(const scheduler::StepPlan& plan);
+  void Await();
+  void Complete(const scheduler::StepResult& result);
+  void FailSubmission(const scheduler::StepPlan& plan);
+  void FailOldest(const scheduler::StepPlan& oldest);
+  void SpoilRow(scheduler::StepResult& step);
+  scheduler::SampleOutcome Judge(const scheduler::SampleResult& sample, base::TokenId token);
   void MoveFences();
   void TakeFinished();
-  void CheckAnswer(const FinishEvent& event);
-  void CheckChoice(const FinishEvent& event, std::uint32_t index);
-  SampleOutcome Judge(const SampleResult& sample, base::TokenId token);
-  void SpoilRows(StepResult& step);
   void CheckIdle();
-  bool ShouldAwait() const;
+  void Say(const char* what, std::uint64_t number);
+  void SayPlan(const scheduler::StepPlan& plan);
 
-  Dice dice_;
-  SchedulerConfig config_;
-  ModelLimits limits_;
-  std::unique_ptr<Scheduler> scheduler_;
-  std::unique_ptr<fakes::DigestExecutor> executor_;
-  std::unique_ptr<SoloOracle> oracle_;
-  std::vector<Plan> requests_;  // by id - 1, by arrival
-  std::size_t next_arrival_ = 0;
+  const Scenario& scenario_;
+  std::FILE* const trace_;
+  scheduler::SchedulerState* state_ = nullptr;  // scheduler_'s, to look at
+  std::unique_ptr<scheduler::Scheduler> scheduler_;
+  fakes::DigestExecutor executor_;
+  Outcome outcome_;
+  Tally& tally_ = outcome_.tally;
+  Gate gate_;
+  AnswerChecker answers_;
+  Auditor auditor_;
+  DecisionHash decisions_;
+  std::size_t next_arrival_ = 0, next_event_ = 0;
   std::size_t num_live_ = 0;
   int tick_ = 0;
-  int fence_delay_ = 0;
-  int fail_one_in_ = 0;  // 0: never
-  int flush_one_in_ = 0;
-  int spoil_row_one_in_ = 0;
   int last_progress_ = 0;
-  std::deque<const StepPlan*> submitted_;
-  std::deque<std::pair<base::JobId, int>> fences_;
-  std::vector<FinishEvent> finished_;
-  std::vector<SampleOutcome> outcomes_;
+  bool fail_submission_ = false, fail_await_ = false;
+  std::optional<std::uint32_t> spoil_row_;
+  std::vector<int> paused_since_;  // by request, tick; kReads: it reads
+  std::deque<const scheduler::StepPlan*> submitted_;
+  std::deque<Fence> fences_;
+  std::vector<scheduler::FinishEvent> finished_;
+  std::vector<scheduler::SampleOutcome> outcomes_;
   std::int64_t receipts_block_steps_ = 0;
-  SimulationTally tally_;
 };
 
-}  // namespace pagoda::scheduler::testing
+}  // namespace pagoda::simulation

@@ -2,76 +2,101 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <algorithm>
 #include <cstdio>
-#include <cstdlib>
-#include <string_view>
 
 #include "base/check.h"
+#include "tests/simulation/child_process.h"
+#include "tests/simulation/runner.h"
+#include "tests/simulation/shrinker.h"
 
-// simulation_test [--seed=N] [--runs=N]    N runs from seed N on; one run replays one
-// seed.
-namespace pagoda::scheduler::testing {
+namespace pagoda::simulation {
 namespace {
 
-std::uint64_t first_seed = 1;
-std::uint64_t num_runs = 10'000;
+TEST(Simulation, EveryStepKeepsEveryInvariantAndTheRunMeetsWhatItShould) {
+  const RunOptions options{.first_seed = 1, .num_steps = 250'000};
+  const Report report = RunSeeds(options);
+  std::printf("%sdecisions %016llx\n", Describe(report.tally).c_str(),
+              static_cast<unsigned long long>(report.decisions));
+  ASSERT_FALSE(report.has_failed) << "seed " << report.failed_seed << ", "
+                                  << ShrinkSeed(report.failed_seed);
+  EXPECT_GE(report.tally[Seen::kSteps], options.num_steps);
+  EXPECT_EQ(MissedFloors(report.tally), "");
+}
 
-std::uint64_t current_seed = 0;
-
-TEST(SchedulerSimulation, EveryAnswerEqualsTheSoloRunAndEveryInvariantHolds) {
-  base::SetFaultHook([] {
-    std::fprintf(stderr, "replay with --seed=%llu --runs=1\n",
-                 static_cast<unsigned long long>(current_seed));
-  });
-  std::printf("seeds %llu ... %llu\n", static_cast<unsigned long long>(first_seed),
-              static_cast<unsigned long long>(first_seed + num_runs - 1));
-  SimulationTally tally;
-  for (std::uint64_t run = 0; run < num_runs; ++run) {
-    current_seed = first_seed + run;
-    tally.Add(Simulation(current_seed).Run());
+TEST(Simulation, ASeedPlayedTwiceMakesTheSameDecisions) {
+  std::vector<std::uint64_t> decisions;
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    const Scenario first = MakeScenario(Chance(seed));
+    const Scenario second = MakeScenario(Chance(seed));
+    decisions.push_back(Simulation(first).Run().decisions);
+    EXPECT_EQ(Simulation(second).Run().decisions, decisions.back()) << "seed " << seed;
   }
-  base::SetFaultHook(nullptr);
-  std::printf(
-      "runs %ld, steps %ld, requests %ld (finished %ld, cancelled %ld, expired %ld, failed %ld, "
-      "refused %ld)\n preemptions %ld, evictions %ld, adoptions %ld, copies %ld, full hits %ld, "
-      "cached tokens %ld, failed steps %ld, flushes %ld, pauses %ld\n requests with several "
-      "choices "
-      "%ld, rows shared %ld, preempted %ld, choices ended apart %ld, rows not finite %ld\n",
-      tally.runs, tally.steps, tally.requests, tally.finished, tally.cancelled, tally.expired,
-      tally.failed, tally.refused, tally.preemptions, tally.evictions, tally.adoptions,
-      tally.copies, tally.full_hits, tally.cached_tokens, tally.failures, tally.flushes,
-      tally.pauses, tally.groups, tally.shared_rows, tally.group_preemptions,
-      tally.choices_ended_apart, tally.non_finite);
-  if (num_runs < 1'000) return;  // a replay need not meet everything
-  EXPECT_GT(tally.preemptions, 100);
-  EXPECT_GT(tally.evictions, 100);
-  EXPECT_GT(tally.adoptions, 100);
-  EXPECT_GT(tally.copies, 100);
-  EXPECT_GT(tally.full_hits, 100);
-  EXPECT_GT(tally.failures, 100);
-  EXPECT_GT(tally.failed, 0);
-  EXPECT_GT(tally.expired, 0);
-  EXPECT_GT(tally.cancelled, 0);
-  EXPECT_GT(tally.flushes, 10);
-  EXPECT_GT(tally.groups, 1'000);
-  EXPECT_GT(tally.shared_rows, 1'000);
-  EXPECT_GT(tally.group_preemptions, 100);
-  EXPECT_GT(tally.choices_ended_apart, 100);
-  EXPECT_GT(tally.non_finite, 10);
+  std::ranges::sort(decisions);
+  EXPECT_EQ(std::ranges::adjacent_find(decisions), decisions.end());
+}
+
+TEST(Simulation, LeavingOutWhatDoesNotHappenChangesNoDecision) {
+  Scenario scenario = MakeScenario(Chance(3));
+  const std::uint64_t decisions = Simulation(scenario).Run().decisions;
+  scenario.requests.push_back(scenario.requests.back());
+  const auto place = static_cast<std::uint32_t>(scenario.requests.size() - 1);
+  EXPECT_EQ(Simulation(scenario.Without({place}, {})).Run().decisions, decisions);
+}
+
+TEST(Chance, BytesDecideUntilTheyAreSpent) {
+  const std::vector<std::uint8_t> bytes = {7, 1, 2};
+  Chance chance(bytes);
+  EXPECT_EQ(chance.Roll(10), 7);
+  EXPECT_EQ(chance.Roll(1'000), 256 + 2);
+  Chance again(bytes);
+  again.Roll(10);
+  again.Roll(1'000);
+  EXPECT_EQ(chance.Roll(1 << 20), again.Roll(1 << 20));
+}
+
+// Fails when two certain requests and one certain event are there: what a shrinker has to find.
+TEST(Shrinker, FindsTheSmallestRestThatStillFails) {
+  const Scenario scenario = MakeScenario(Chance(1));
+  ASSERT_GE(scenario.requests.size(), 5u);
+  ASSERT_GE(scenario.events.size(), 2u);
+  const Event kept = scenario.events[1];
+  const auto fails = [&](const Scenario& rest) {
+    const bool has_requests = rest.left_out.empty() || (!rest.left_out[0] && !rest.left_out[4]);
+    const bool has_event = std::ranges::any_of(rest.events, [&](const Event& event) {
+      return event.at == kept.at && event.kind == kept.kind && event.subject == kept.subject;
+    });
+    return has_requests && has_event;
+  };
+  const Omission omission = Shrink(scenario, fails);
+  const Scenario rest = scenario.Without(omission.requests, omission.events);
+  EXPECT_TRUE(fails(rest));
+  EXPECT_LE(std::ranges::count(rest.left_out, false), 3);
+  EXPECT_EQ(rest.events.size(), 1u);
+  const auto parsed = Omission::FromText(omission.ToText());
+  ASSERT_TRUE(parsed.has_value());
+  EXPECT_EQ(parsed->ToText(), omission.ToText());
+}
+
+TEST(Shrinker, RefusesAListThatIsNone) {
+  for (const char* text : {"x1", "r", "r1x", "1", "e1,,r2"}) {
+    EXPECT_FALSE(Omission::FromText(text).has_value()) << text;
+  }
+}
+
+TEST(ChildProcess, TellsHowItsWorkEndedAndWhatItSaid) {
+  EXPECT_EQ(RunInChild([] {}, {}).end, ChildEnd::kPassed);
+  const ChildReport report = RunInChild([] { PAGODA_CHECK(1 + 1 == 3); }, {.is_quiet = true});
+  EXPECT_EQ(report.end, ChildEnd::kAborted);
+  EXPECT_NE(report.said.find("check failed: 1 + 1 == 3"), std::string::npos) << report.said;
+}
+
+TEST(Tally, NamesWhatWasMetTooSeldom) {
+  Tally tally;
+  tally[Seen::kSteps] = 1'000'000;
+  const std::string missed = MissedFloors(tally);
+  EXPECT_NE(missed.find("preemptions: 0, at least"), std::string::npos) << missed;
 }
 
 }  // namespace
-}  // namespace pagoda::scheduler::testing
-
-int main(int argc, char** argv) {
-  ::testing::InitGoogleTest(&argc, argv);
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view argument = argv[i];
-    using pagoda::scheduler::testing::first_seed;
-    using pagoda::scheduler::testing::num_runs;
-    if (argument.starts_with("--seed=")) first_seed = std::strtoull(argv[i] + 7, nullptr, 10);
-    if (argument.starts_with("--runs=")) num_runs = std::strtoull(argv[i] + 7, nullptr, 10);
-  }
-  return RUN_ALL_TESTS();
-}
+}  // namespace pagoda::simulation

@@ -1,0 +1,323 @@
+#include "base/bits.h"
+#include "base/check.h"
+#include "tests/simulation/auditor.h"
+
+namespace pagoda::simulation {
+
+using scheduler::BlockState;
+using scheduler::LiveRequest;
+using scheduler::RequestIndex;
+using scheduler::Sequence;
+using scheduler::StepPlan;
+
+// ---- What may be read
+
+bool Auditor::IsWritten(const Book& book, std::uint32_t num_slots) const {
+  return std::all_of(book.written_by.begin(), book.written_by.begin() + num_slots,
+                     [&](base::JobId job) { return job != base::kNoJob && job <= ended_; });
+}
+
+// A block came into a table that was not handed out for it: a hit, an adoption, or the prompt of
+// another choice.
+void Auditor::CheckNewEntry(base::SlotId slot, std::int32_t index) {
+  const Book& book = books_[state_.tables.at(slot, index).value()];
+  const LiveRequest& live = state_.RequestOf(state_.SequenceIn(slot));
+  const std::uint32_t tenant = live.request->tenant.value();
+  PAGODA_CHECK_MSG(book.tenant == tenant, "audit: a table names another tenant's block");
+  PAGODA_CHECK_MSG(book.name_space == NamespaceOf(live),
+                   "audit: a table names another namespace's block");
+  PAGODA_CHECK_MSG(IsWritten(book, static_cast<std::uint32_t>(state_.config.block_size)),
+                   "audit: a block is shared that is not yet written");
+  PAGODA_CHECK_MSG(state_.pool.state(state_.tables.at(slot, index)) == BlockState::kSealed,
+                   "audit: a block is shared that is not sealed");
+  if (live.request->num_choices() > 1) return;  // it may be another choice's
+  PAGODA_CHECK_MSG(book.epoch == epochs_[tenant], "audit: a hit on what was flushed");
+  const RequestScript& script = scenario_.requests[live.request->id.value() - 1];
+  PAGODA_CHECK_MSG(!script.one_request_namespace, "audit: an anonymous request has a hit");
+}
+
+void Auditor::CheckCopy(const scheduler::BlockCopy& copy, const StepPlan& plan) {
+  const Book& source = books_[copy.source.value()];
+  Book& target = books_[copy.target.value()];
+  PAGODA_CHECK_MSG(source.tenant == target.tenant && source.name_space == target.name_space,
+                   "audit: a copy reads another namespace's block");
+  PAGODA_CHECK_MSG(IsWritten(source, copy.num_slots),
+                   "audit: a copy reads what is not yet written");
+  PAGODA_CHECK(copy.num_slots > 0);
+  PAGODA_CHECK(copy.num_slots < static_cast<std::uint32_t>(state_.config.block_size));
+  PAGODA_CHECK_MSG(source.named_by != plan.job || source.num_holders > 0,
+                   "audit: a copy reads a block that the plan has handed out before");
+  for (std::uint32_t i = 0; i < copy.num_slots; ++i) target.written_by[i] = plan.job;
+  target.named_by = plan.job;
+}
+
+// ---- What may be written
+
+void Auditor::CheckItem(const StepPlan& plan, const scheduler::WorkItem& item) {
+  const std::int32_t block_size = state_.config.block_size;
+  const std::uint32_t slot = item.slot.value();
+  PAGODA_CHECK(!has_item_[slot]);
+  has_item_[slot] = true;
+  const auto first = static_cast<std::int32_t>(item.first_position);
+  const auto from = first + static_cast<std::int32_t>(item.num_without_kv);
+  const auto end = first + static_cast<std::int32_t>(item.tokens.count);
+  for (std::int32_t position = first; position < end; ++position) {
+    const base::BlockId block = state_.tables.at(item.slot, position / block_size);
+    Book& book = books_[block.value()];
+    const BlockState block_state = state_.pool.state(block);
+    if (position < from) {
+      PAGODA_CHECK_MSG(block_state == BlockState::kSealed, "audit: a slot is not filled");
+      continue;
+    }
+    PAGODA_CHECK_MSG(block_state == BlockState::kOwned && book.holder == slot,
+                     "audit: a block is written that is not its sequence's alone");
+    book.written_by[static_cast<std::size_t>(position % block_size)] = plan.job;
+  }
+  const bool samples = std::ranges::find(plan.samples, item.slot,
+                                         &scheduler::SampleRequest::slot) != plan.samples.end();
+  const LiveRequest& live = state_.RequestOf(state_.SequenceIn(item.slot));
+  const bool is_scored = live.request->sampling().prompt_logprobs.has_value();
+  PAGODA_CHECK_MSG(samples || is_scored || end % block_size == 0,
+                   "audit: a chunk that is not the last one ends inside a block");
+  for (std::int32_t i = 0; i < state_.tables.size(item.slot); ++i) {
+    books_[state_.tables.at(item.slot, i).value()].named_by = plan.job;
+  }
+}
+
+// ---- Who is evicted
+
+// Cached before the plan, and still there.
+bool Auditor::Survives(std::uint32_t block) const {
+  return books_[block].state == BlockState::kCached && !was_zeroed_[block] &&
+         state_.pool.state(base::BlockId(block)) == BlockState::kCached;
+}
+
+void Auditor::CheckEviction(std::uint32_t block, std::uint32_t taker) {
+  const std::uint32_t owner = books_[block].tenant;
+  TenantBook& loser = tenants_[owner];
+  const TenantBook& winner = tenants_[taker];
+  ++tally_[Seen::kAuditedEvictions];
+  ++tally_[owner == taker ? Seen::kEvictionsOfOwn : Seen::kEvictionsByOthers];
+  const std::int32_t above = loser.used - loser.reserve;
+  if (owner != taker) {
+    PAGODA_CHECK_MSG(above > 0, "audit: E1: an eviction by another cuts into a reserve");
+  } else {
+    PAGODA_CHECK_MSG(above >= 0, "audit: E2: a tenant below its reserve evicts its own");
+  }
+  const bool at_cap = winner.isolated && winner.used >= winner.reserve;
+  PAGODA_CHECK_MSG(!at_cap || owner == taker, "audit: an isolated tenant at R takes of others");
+  for (std::uint32_t other = 1; other < books_.size() && !at_cap; ++other) {
+    const bool was_free = books_[other].state == BlockState::kFree && !was_zeroed_[other];
+    PAGODA_CHECK_MSG(!was_free, "audit: an eviction while a block is free");
+    if (!Survives(other)) continue;
+    const std::uint32_t tenant = books_[other].tenant;
+    const std::int32_t others_above = tenants_[tenant].used - tenants_[tenant].reserve;
+    PAGODA_CHECK_MSG(others_above <= std::max(above, 0),
+                     "audit: another tenant is further above its reserve");
+    PAGODA_CHECK_MSG(others_above != above || above <= 0 || tenant >= owner,
+                     "audit: a tie goes to the lower tenant");
+  }
+  CheckRecency(block);
+  --loser.used;
+}
+
+void Auditor::CheckRecency(std::uint32_t evicted) const {
+  const Book& gone = books_[evicted];
+  for (std::uint32_t other = 1; other < books_.size(); ++other) {
+    const Book& kept = books_[other];
+    if (kept.tenant != gone.tenant || !Survives(other)) continue;
+    PAGODA_CHECK_MSG(kept.released_last >= gone.released_at,
+                     "audit: an eviction passes over a block that was released earlier");
+    const bool of_one_sequence = kept.released_at == gone.released_at &&
+                                 kept.released_from == gone.released_from &&
+                                 gone.released_from != kNobody;
+    PAGODA_CHECK_MSG(!of_one_sequence || kept.released_index < gone.released_index,
+                     "audit: a block is evicted before what stands on it");
+  }
+}
+
+// ---- Who is preempted
+
+// Whoever was handed a block, or still waits for one: a victim's blocks may come by a later fence.
+void Auditor::NoteTakers() {
+  for (const base::SlotId slot : state_.running) {
+    const Sequence& sequence = state_.SequenceIn(slot);
+    const bool lacks_block =
+        base::DivUp(sequence.num_planned + 1, state_.config.block_size) > state_.tables.size(slot);
+    const bool is_known = std::ranges::find(takers_, slot.value()) != takers_.end();
+    if (lacks_block && !is_known && !sequence.waits_for_prompt) takers_.push_back(slot.value());
+  }
+}
+
+void Auditor::CheckVictims() {
+  NoteTakers();
+  for (const Runner& runner : runners_) {
+    const LiveRequest& live = state_.requests[runner.place];
+    if (live.phase != LiveRequest::Phase::kWaiting || live.request->id != runner.id) continue;
+    CheckVictim(runner);
+  }
+}
+
+// A victim for blocks: an older request, or any if the victim is paused, takes some. A
+// victim for a slot: somebody was admitted, and its tenant was above its slots.
+void Auditor::CheckVictim(const Runner& victim) {
+  tally_[Seen::kPausedVictims] += victim.paused;
+  const TenantBook& tenant = tenants_[victim.tenant];
+  const bool is_over = tenant.pinned - tenant.retiring + tenant.handed_out > tenant.reserve;
+  bool by_growth = false, by_other_tenant = false;
+  for (const std::uint32_t slot : takers_) {
+    const LiveRequest& taker = state_.RequestOf(state_.SequenceIn(base::SlotId(slot)));
+    const bool may = taker.request->id < victim.id || victim.paused;
+    if (!may) continue;
+    const bool is_own = taker.request->tenant.value() == victim.tenant;
+    by_growth |= is_own || is_over;
+    by_other_tenant |= !is_own;
+  }
+  if (by_growth) {
+    tally_[Seen::kCrossTenantVictims] += by_other_tenant;
+    return;
+  }
+  PAGODA_CHECK_MSG(tenant.running_slots > FloorOf(victim.tenant, state_.config.max_num_seqs),
+                   "audit: E3, E4: a victim for nobody who may take from it");
+  ++tally_[Seen::kSlotVictims];
+}
+
+// ---- Shares and bounds
+
+void Auditor::CheckShares() const {
+  std::int32_t common = scenario_.pool_blocks() - 1, excess = 0, backed = 0, owed = 0;
+  for (const TenantBook& tenant : tenants_) {
+    common -= tenant.reserve;
+    excess += std::max(0, tenant.pinned - tenant.reserve);
+    owed += std::max(0, tenant.reserve - tenant.pinned);
+    backed += tenant.used - tenant.pinned;
+    PAGODA_CHECK_MSG(!tenant.isolated || tenant.used <= tenant.reserve,
+                     "audit: an isolated tenant has more than its reserve");
+  }
+  backed += state_.pool.num_in(BlockState::kFree);
+  PAGODA_CHECK_MSG(excess <= common, "audit: more is borrowed than common has");
+  PAGODA_CHECK_MSG(backed >= owed, "audit: a reserve is not backed");
+}
+
+void Auditor::CheckBounds(const StepPlan& plan) {
+  const scheduler::SchedulerConfig& config = state_.config;
+  std::size_t tokens = 0;
+  std::int64_t chunks = 0;
+  std::vector<std::int32_t> tokens_of(tenants_.size(), 0);
+  for (const scheduler::WorkItem& item : plan.work) {
+    tokens += item.tokens.count;
+    const std::uint32_t end = item.first_position + item.tokens.count;
+    chunks += std::int64_t{base::DivUp(item.tokens.count, 64u)} * base::DivUp(end, 256u);
+    const LiveRequest& live = state_.RequestOf(state_.SequenceIn(item.slot));
+    tokens_of[live.request->tenant.value()] += static_cast<std::int32_t>(item.tokens.count);
+  }
+  PAGODA_CHECK(tokens == plan.plan_tokens.size());
+  PAGODA_CHECK(tokens <= static_cast<std::size_t>(config.max_num_batched_tokens));
+  PAGODA_CHECK(plan.rows.size() <= static_cast<std::size_t>(config.max_logit_rows_per_step));
+  PAGODA_CHECK(plan.work.size() <= static_cast<std::size_t>(config.max_num_seqs));
+  PAGODA_CHECK(chunks <= config.max_attention_chunks_per_step);
+  CheckTenants(tokens_of);
+}
+
+// What one tenant may have, whatever the others do.
+void Auditor::CheckTenants(const std::vector<std::int32_t>& tokens_of) {
+  std::vector<std::int32_t> slots(tenants_.size(), 0), requests(tenants_.size(), 0);
+  for (const base::SlotId slot : state_.running) {
+    const Sequence& sequence = state_.SequenceIn(slot);
+    const LiveRequest& live = state_.RequestOf(sequence);
+    ++slots[live.request->tenant.value()];
+    requests[live.request->tenant.value()] += live.first_open().slot == slot;
+  }
+  for (std::uint32_t t = 0; t < tenants_.size(); ++t) {
+    const std::int32_t limit = state_.tenants[t].config.max_running;
+    PAGODA_CHECK_MSG(limit == 0 || requests[t] <= limit || !scenario_.other_tenants.empty(),
+                     "audit: more of a tenant's requests run than it may have");
+    if (!tenants_[t].isolated || !scenario_.other_tenants.empty()) continue;
+    tally_[Seen::kIsolatedSteps] += tokens_of[t] > 0;
+    PAGODA_CHECK_MSG(tokens_of[t] <= FloorOf(t, state_.config.max_num_batched_tokens),
+                     "audit: an isolated tenant has more of a step than its floor");
+    PAGODA_CHECK_MSG(slots[t] <= FloorOf(t, state_.config.max_num_seqs),
+                     "audit: an isolated tenant has more slots than its floor");
+  }
+}
+
+std::int32_t Auditor::FloorOf(std::uint32_t tenant, std::int32_t whole) const {
+  std::int64_t sum = 0;
+  for (const scheduler::Tenant& each : state_.tenants) sum += each.config.weight;
+  return static_cast<std::int32_t>(whole * std::int64_t{state_.tenants[tenant].config.weight} /
+                                   sum);
+}
+
+// ---- Who must move
+
+const Auditor::Runner* Auditor::OldestPlannable(std::uint32_t tenant) const {
+  for (const Runner& runner : runners_) {
+    if (runner.is_plannable && (tenant == kNobody || runner.tenant == tenant)) return &runner;
+  }
+  return nullptr;
+}
+
+// It waits for a block's key that another is writing, or for blocks that a fence will bring.
+bool Auditor::MayStandStill(const Runner& runner) const {
+  const LiveRequest& live = state_.requests[runner.place];
+  const std::int32_t block_size = state_.config.block_size;
+  bool waits_for_key = false, lacks_blocks = false;
+  for (const scheduler::Choice& choice : live.request->choices()) {
+    if (!choice.slot.has_value()) continue;
+    const Sequence& sequence = state_.SequenceIn(*choice.slot);
+    if (has_item_[choice.slot->value()]) return true;
+    waits_for_key |= sequence.num_planned % block_size == 0 &&
+                     sequence.num_planned + block_size <= sequence.num_known;
+    lacks_blocks |=
+        base::DivUp(sequence.num_planned + 1, block_size) > state_.tables.size(*choice.slot);
+  }
+  return waits_for_key || (lacks_blocks && was_busy_);
+}
+
+void Auditor::CheckProgress(const StepPlan* plan) {
+  if (was_suspect_ || state_.jobs.full()) return;
+  if (plan == nullptr && state_.jobs.num_in_flight() >= state_.config.max_in_flight) return;
+  const auto check = [&](const Runner* runner, bool is_of_all) {
+    if (runner == nullptr) return;
+    const LiveRequest& live = state_.requests[runner->place];
+    if (live.phase == LiveRequest::Phase::kVacant || live.request->id != runner->id) return;
+    // Another tenant's slot may be its: the others of its own are paused.
+    const scheduler::Tenant& tenant = state_.tenants[runner->tenant];
+    const bool lost_slot = tenant.counts.num_slot_victims != tenants_[runner->tenant].slot_victims;
+    PAGODA_CHECK_MSG(live.is_running() || !is_of_all || lost_slot,
+                     "audit: the oldest was preempted");
+    if (!live.is_running()) return;
+    PAGODA_CHECK_MSG(MayStandStill(*runner), "audit: the oldest that can run does not move");
+  };
+  check(OldestPlannable(kNobody), /*is_of_all=*/true);
+  for (std::uint32_t t = 0; t < tenants_.size(); ++t) {
+    const Runner* oldest = OldestPlannable(t);
+    if (oldest == nullptr) continue;
+    const scheduler::NewRequest& request = *state_.requests[oldest->place].request;
+    const bool is_within = request.WorstCaseBlocks(state_.config.block_size) <= tenants_[t].reserve;
+    if (is_within) check(oldest, /*is_of_all=*/false);
+  }
+}
+
+void Auditor::CountWaits(const StepPlan& plan) {
+  const std::int32_t block_size = state_.config.block_size;
+  const bool has_budget =
+      plan.plan_tokens.size() < static_cast<std::size_t>(state_.config.max_num_batched_tokens);
+  for (const base::SlotId slot : state_.running) {
+    const Sequence& sequence = state_.SequenceIn(slot);
+    const LiveRequest& live = state_.RequestOf(sequence);
+    if (has_item_[slot.value()] || live.paused || sequence.waits_for_prompt ||
+        sequence.last_token_is_in_flight()) {
+      continue;
+    }
+    const bool lacks_block =
+        base::DivUp(sequence.num_planned + 1, block_size) > state_.tables.size(slot);
+    if (lacks_block) {
+      ++tally_[Seen::kStalls];
+    } else if (has_budget && sequence.num_planned % block_size == 0) {
+      ++tally_[Seen::kKeyWaits];
+    }
+  }
+}
+
+}  // namespace pagoda::simulation

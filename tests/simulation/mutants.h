@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "scheduler/mutants.h"
+
+namespace pagoda::simulation {
+
+struct MutantInfo {
+  scheduler::Mutant mutant = scheduler::Mutant::kNone;
+  std::string_view name;   // without the k
+  std::string_view group;  // what it is a fault of
+  std::string_view what;   // one line
+};
+std::span<const MutantInfo> AllMutants();
+std::optional<MutantInfo> FindMutant(std::string_view name);
+
+// How far one mutant is followed.
+struct MutantHunt {
+  std::int64_t first_steps = 60'000;   // simulated before the tests are run
+  std::int64_t all_steps = 1'000'000;  // simulated when the tests have not met it
+  std::string test_folder;             // of the scheduler's test programs; empty: none
+};
+// What caught it: the line of a check, a test program, what the simulation met too seldom; empty:
+// it survived. Each try has a process of its own.
+std::string CatchMutant(const MutantInfo& mutant, const MutantHunt& hunt);
+
+}  // namespace pagoda::simulation
