@@ -8,16 +8,13 @@
 #include "base/byte_size.h"
 #include "base/status_macros.h"
 #include "base/strings.h"
+#include "server/config/tenants_file.h"
 
 namespace pagoda::server {
 namespace {
 
 absl::Status Refuse(std::string_view what) {
   return absl::InvalidArgumentError(base::ToAbsl(what));
-}
-
-bool IsLoopback(std::string_view host) {
-  return host == "localhost" || host == "::1" || host.starts_with("127.");
 }
 
 struct Address {
@@ -75,14 +72,27 @@ absl::Status CheckTls(const ServerConfig& config) {
   return CheckFile("tls-client-ca", config.tls_client_ca);
 }
 
+absl::Status CheckTenants(ServerConfig& config) {
+  if (config.tenants.empty()) return absl::OkStatus();
+  if (config.anonymous) {
+    return Refuse(absl::StrCat("--tenants ", config.tenants,
+                               " asks every caller who it is and --anonymous asks nobody; give one "
+                               "of them"));
+  }
+  PAGODA_ASSIGN_OR_RETURN(config.tenant_settings, LoadTenants(config));
+  return absl::OkStatus();
+}
+
 absl::Status CheckExposure(const ServerConfig& config) {
-  if (IsLoopback(config.host) || config.anonymous || !config.tls_client_ca.empty()) {
+  if (IsLoopback(config.host) || config.anonymous || !config.tls_client_ca.empty() ||
+      !config.tenants.empty()) {
     return absl::OkStatus();
   }
   return Refuse(absl::StrCat(
       "--listen ", config.listen,
-      " is reachable from other machines and nothing asks who calls; listen on 127.0.0.1, or "
-      "require client certificates (--tls-client-ca), or say --anonymous"));
+      " is reachable from other machines and nothing asks who calls; listen on 127.0.0.1, or name "
+      "tenants and their credentials (--tenants), or require client certificates "
+      "(--tls-client-ca), or say --anonymous"));
 }
 
 absl::Status CheckSizes(ServerConfig& config) {
@@ -129,6 +139,10 @@ std::string NameOf(const std::string& model) {
 
 }  // namespace
 
+bool IsLoopback(std::string_view host) {
+  return host == "localhost" || host == "::1" || host.starts_with("127.");
+}
+
 absl::Status CheckConfig(ServerConfig& config) {
   if (config.model.empty()) return Refuse("--model is missing; give a GGUF file or a model folder");
   PAGODA_RETURN_IF_ERROR(CheckFile("model", config.model));
@@ -136,6 +150,7 @@ absl::Status CheckConfig(ServerConfig& config) {
   PAGODA_RETURN_IF_ERROR(CheckTls(config));
   PAGODA_RETURN_IF_ERROR(CheckExposure(config));
   PAGODA_RETURN_IF_ERROR(CheckSizes(config));
+  PAGODA_RETURN_IF_ERROR(CheckTenants(config));
   if (config.served_model_name.empty()) {
     config.served_model_name.push_back(NameOf(config.model));
   }

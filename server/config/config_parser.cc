@@ -29,6 +29,7 @@ std::string VariableOf(const std::string& flag) {
 struct Requests {
   bool print_config = false;
   bool check_config = false;
+  bool digest_token = false;
 };
 
 void AddModelFlags(CLI::App& app, ServerConfig& config) {
@@ -120,6 +121,10 @@ void AddSecurityFlags(CLI::App& app, ServerConfig& config) {
   app.add_option("--tls-client-ca", config.tls_client_ca,
                  "Require client certificates signed by these (PEM)")
       ->group(group);
+  app.add_option("--tenants", config.tenants,
+                 "File of tenants and the digests of their credentials; every call must then say "
+                 "who it is")
+      ->group(group);
   app.add_flag(
          "--anonymous", config.anonymous,
          "Serve callers that nobody identifies; each request then has its own cache namespace")
@@ -136,6 +141,10 @@ void AddOtherFlags(CLI::App& app, Requests& requests) {
       ->group(group)
       ->configurable(false);
   app.add_flag("--check-config", requests.check_config, "Check the configuration and exit")
+      ->group(group)
+      ->configurable(false);
+  app.add_flag("--digest-token", requests.digest_token,
+               "Read a bearer token from stdin, print its digest for --tenants and exit")
       ->group(group)
       ->configurable(false);
   app.allow_config_extras(CLI::config_extras_mode::error);
@@ -249,6 +258,9 @@ absl::StatusOr<ParsedConfig> ParseConfig(std::span<const std::string> arguments,
     return ParsedConfig{.config = {}, .print = std::string(kVersion) + "\n", .asks_to_exit = true};
   } catch (const CLI::Error& error) {
     return ToStatus(error);
+  }
+  if (requests.digest_token) {
+    return ParsedConfig{.config = {}, .print = {}, .asks_to_exit = true, .digest_token = true};
   }
   parsed.asks_to_exit = requests.print_config || requests.check_config;
   if (requests.print_config) parsed.print = PrintConfig(app, arguments, environment);

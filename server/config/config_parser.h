@@ -18,6 +18,7 @@ struct ParsedConfig {
   std::string
       print;  // what --help, --version, --print-config or --check-config ask for; print and exit 0
   bool asks_to_exit = false;
+  bool digest_token = false;  // and what to print is made from stdin (digest_token.h)
 };
 
 // Flag before environment before file (--config) before default. `arguments` without the program's

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "server/config/tenant_settings.h"
+
 namespace pagoda::server {
 
 // Everything an operator can set, complete and checked. Field names are the flags' with
@@ -34,6 +36,7 @@ struct ServerConfig {
 
   std::string tls_cert, tls_key, tls_client_ca;
   bool anonymous = false;
+  std::string tenants;  // file; empty: one tenant, and nobody is asked who calls
   std::string max_request_size = "64MiB";
   double min_ping_interval_s = 10.0;
   std::string log_level = "info";
@@ -43,6 +46,7 @@ struct ServerConfig {
   std::uint16_t port = 0;
   std::optional<std::int64_t> kv_cache_bytes;  // none: auto
   std::int64_t max_request_bytes = 0;
+  std::vector<TenantSettings> tenant_settings;  // of the file, every bound filled in
 };
 
 }  // namespace pagoda::server
