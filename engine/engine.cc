@@ -1,5 +1,6 @@
 #include "engine/engine.h"
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "base/runtime/mailbox.h"
 #include "base/runtime/metric.h"
 #include "base/runtime/mutex.h"
+#include "base/status_macros.h"
 #include "engine/engine_loop.h"
 #include "engine/message.h"
 
@@ -21,8 +23,10 @@ struct Engine::State {
         executor(std::move(executor_in)),
         sink(sink_in),
         loop(options, *scheduler, *executor, sink_in, clock),
+        tenants(scheduler->num_tenants()),
         mailbox(static_cast<std::size_t>(options.mailbox_capacity)),
-        epochs(scheduler->num_tenants()) {
+        epochs(scheduler->num_tenants()),
+        published_tenants(scheduler->num_tenants()) {
     messages.reserve(static_cast<std::size_t>(options.mailbox_capacity));
     Publish();
   }
@@ -31,6 +35,7 @@ struct Engine::State {
   void HandleMail();
   void Publish();
   void Push(Message message);
+  absl::StatusOr<CommandAnswer> Command(Message message);
 
   // Used by the engine thread alone while it runs.
   const std::unique_ptr<scheduler::Scheduler> scheduler;
@@ -38,6 +43,7 @@ struct Engine::State {
   OutputSink& sink;
   EngineLoop loop;
   std::vector<Message> messages;
+  std::vector<scheduler::TenantStats> tenants;
 
   // Between the threads.
   base::Mailbox<Message> mailbox;
@@ -46,7 +52,11 @@ struct Engine::State {
   base::Counter num_accepted;
   base::Counter num_refused_late;  // came after the stop, finished by their submitters
   base::Mutex mutex;
+  base::CondVar answered;
   EngineStats published PAGODA_GUARDED_BY(mutex);
+  std::vector<scheduler::TenantStats> published_tenants PAGODA_GUARDED_BY(mutex);
+  CommandAnswer answer PAGODA_GUARDED_BY(mutex);
+  std::uint64_t last_ticket PAGODA_GUARDED_BY(mutex) = 0;
 
   std::thread thread;
 };
@@ -65,11 +75,33 @@ void Engine::State::HandleMail() {
 
 void Engine::State::Publish() {
   const EngineStats now = loop.stats();
-  for (std::uint32_t t = 0; t < epochs.size(); ++t) {
-    epochs[t].store(scheduler->epoch(base::TenantId(t)), std::memory_order_release);
+  for (std::uint32_t i = 0; i < epochs.size(); ++i) {
+    epochs[i].store(scheduler->epoch(base::TenantId{i}), std::memory_order_release);
+    tenants[i] = scheduler->tenant_stats(base::TenantId{i});
   }
+  const CommandAnswer& last = loop.last_answer();
   base::MutexLock lock(mutex);
   published = now;
+  std::ranges::copy(tenants, published_tenants.begin());
+  if (answer.ticket == last.ticket) return;
+  answer = last;
+  answered.NotifyAll();
+}
+
+absl::StatusOr<CommandAnswer> Engine::State::Command(Message message) {
+  std::uint64_t ticket = 0;
+  {
+    base::MutexLock lock(mutex);
+    ticket = ++last_ticket;
+  }
+  message.ticket = ticket;
+  if (!mailbox.TryPush(std::move(message))) {
+    PAGODA_CHECK_MSG(mailbox.closed(), "more messages than permits");
+    return absl::UnavailableError("the engine has stopped");
+  }
+  base::MutexLock lock(mutex);
+  while (answer.ticket < ticket) answered.Wait(mutex);
+  return answer;
 }
 
 void Engine::State::Run() {
@@ -127,12 +159,30 @@ void Engine::SetPaused(base::RequestId id, bool paused) {
   state_->Push({.kind = Message::Kind::kSetPaused, .id = id, .paused = paused});
 }
 
-void Engine::FlushPrefixCache(std::optional<base::TenantId> only) {
-  state_->Push({.kind = Message::Kind::kFlushPrefixCache, .tenant = only});
+absl::StatusOr<std::int32_t> Engine::FlushPrefixCache(std::optional<base::TenantId> tenant) {
+  PAGODA_ASSIGN_OR_RETURN(
+      const CommandAnswer answer,
+      state_->Command({.kind = Message::Kind::kFlushPrefixCache, .tenant = tenant}));
+  return answer.blocks_dropped;
+}
+
+absl::Status Engine::Reconfigure(std::vector<scheduler::TenantConfig> tenants) {
+  PAGODA_ASSIGN_OR_RETURN(
+      const CommandAnswer answer,
+      state_->Command({.kind = Message::Kind::kReconfigure, .tenants = std::move(tenants)}));
+  return answer.status;
 }
 
 std::uint64_t Engine::epoch(base::TenantId tenant) const {
+  PAGODA_CHECK(tenant.value() < state_->epochs.size());
   return state_->epochs[tenant.value()].load(std::memory_order_acquire);
+}
+
+std::vector<scheduler::TenantStats> Engine::tenant_stats() const {
+  std::vector<scheduler::TenantStats> copy(state_->epochs.size());
+  base::MutexLock lock(state_->mutex);
+  std::ranges::copy(state_->published_tenants, copy.begin());
+  return copy;
 }
 
 EngineStats Engine::stats() const {

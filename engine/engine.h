@@ -5,6 +5,8 @@
 #include <optional>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "base/ids.h"
 #include "base/runtime/clock.h"
 #include "engine/executor.h"
@@ -32,6 +34,8 @@ struct EngineStats {
   // Requests handed to Submit, finished, and paused among the live ones.
   std::int64_t num_accepted = 0, num_finished = 0, num_paused = 0;
   bool failed = false;  // for good: every request is answered with kFailed
+  // New weights, reserves and limits wait for what is held to fit them.
+  bool is_reconfiguring = false;
 
   std::int64_t num_live() const { return num_accepted - num_finished; }
   std::int64_t num_runnable() const { return num_live() - num_paused; }
@@ -39,8 +43,8 @@ struct EngineStats {
 
 // One thread that owns the scheduler and feeds the executor: drain the mailbox, plan, submit,
 // await, evaluate stops, complete, deliver. Everything else talks to it by message. See
-// engine/README.md. Threads: Submit, Cancel, SetPaused, FlushPrefixCache, epoch, stats from any;
-// Start and Stop from the owner.
+// engine/README.md. Threads: Submit, Cancel, SetPaused, epoch and stats from any, the operator's
+// commands from any, one at a time; Start and Stop from the owner.
 class Engine {
  public:
   Engine(const EngineOptions& options, std::unique_ptr<scheduler::Scheduler> scheduler,
@@ -58,12 +62,19 @@ class Engine {
   // Idempotent; unknown and finished ids are ignored.
   void Cancel(base::RequestId id, scheduler::FinishReason reason);
   void SetPaused(base::RequestId id, bool paused);
-  // Of one tenant, or of all.
-  void FlushPrefixCache(std::optional<base::TenantId> only = std::nullopt);
 
-  // The epoch that keys of this tenant's prompts must be made under.
-  std::uint64_t epoch(base::TenantId tenant) const;
+  // Operator's commands, one at a time. They block until the engine thread has taken them, between
+  // two steps. Unavailable when the engine has stopped.
+  // Returns how many blocks of the tenant, or of all, were dropped.
+  absl::StatusOr<std::int32_t> FlushPrefixCache(std::optional<base::TenantId> tenant);
+  // See Scheduler::Reconfigure. OK: accepted; EngineStats::is_reconfiguring tells until when the
+  // old ones hold.
+  absl::Status Reconfigure(std::vector<scheduler::TenantConfig> tenants);
+
+  // The epoch that prompt keys of this tenant must be made under.
+  std::uint64_t epoch(base::TenantId tenant = scheduler::kDefaultTenant) const;
   EngineStats stats() const;
+  std::vector<scheduler::TenantStats> tenant_stats() const;
 
  private:
   struct State;

@@ -51,7 +51,13 @@ void EngineLoop::Handle(Message message) {
     case Message::Kind::kSetPaused:
       return SetPaused(message.id, message.paused);
     case Message::Kind::kFlushPrefixCache:
-      scheduler_.FlushPrefixCache(message.tenant);
+      last_answer_ = {.ticket = message.ticket,
+                      .blocks_dropped = scheduler_.FlushPrefixCache(message.tenant),
+                      .status = absl::OkStatus()};
+      return;
+    case Message::Kind::kReconfigure:
+      last_answer_ = {.ticket = message.ticket,
+                      .status = scheduler_.Reconfigure(std::move(message.tenants))};
       return;
   }
 }
@@ -257,6 +263,7 @@ void EngineLoop::Finish(FinishEvent event) {
 EngineStats EngineLoop::stats() const {
   EngineStats stats = stats_;
   stats.scheduler = scheduler_.stats();
+  stats.is_reconfiguring = scheduler_.is_reconfiguring();
   return stats;
 }
 

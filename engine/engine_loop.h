@@ -42,6 +42,8 @@ class EngineLoop {
 
   // All but num_accepted, which the door counts.
   EngineStats stats() const;
+  // Of the last operator's command.
+  const CommandAnswer& last_answer() const { return last_answer_; }
 
  private:
   struct LiveRequest {
@@ -81,6 +83,7 @@ class EngineLoop {
 
   std::int32_t consecutive_failed_steps_ = 0;
   EngineStats stats_;
+  CommandAnswer last_answer_;
 };
 
 }  // namespace pagoda::engine

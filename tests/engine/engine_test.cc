@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -136,12 +137,43 @@ TEST(Engine, F9TheWatchdogSeesAStepThatHangsAndItsEnd) {
 
 TEST(Engine, AFlushBeginsANewEpochForTheDoors) {
   Running running;
-  const std::uint64_t before = running.engine->epoch(base::TenantId(0));
-  running.engine->FlushPrefixCache();
+  const std::uint64_t before = running.engine->epoch();
+  EXPECT_TRUE(running.engine->FlushPrefixCache(std::nullopt).ok());
+  EXPECT_EQ(running.engine->epoch(), before + 1);
   running.engine->Submit(MakeRequest({.id = 1}));
   running.sink.WaitForFinished(1);
   running.engine->Stop();
-  EXPECT_EQ(running.engine->epoch(base::TenantId(0)), before + 1);
+  EXPECT_EQ(running.engine->epoch(), before + 1);
+}
+
+TEST(Engine, AnOperatorsCommandIsAnsweredBetweenTwoSteps) {
+  Running running;
+  running.executor->Hold();
+  running.engine->Submit(MakeRequest({.id = 1}));
+  running.executor->WaitUntilHeld();
+  std::atomic<bool> answered = false;
+  std::jthread operators([&] {
+    EXPECT_EQ(running.engine->FlushPrefixCache(std::nullopt).value(), 0);
+    answered = true;
+  });
+  EXPECT_FALSE(answered.load());
+  running.executor->Release();
+  operators.join();
+  running.sink.WaitForFinished(1);
+  EXPECT_EQ(running.sink.reply(RequestId(1)).reason, FinishReason::kLength);
+}
+
+TEST(Engine, NewTenantsAreRefusedOrTakenAsTheSchedulerSays) {
+  Running running;
+  EXPECT_TRUE(absl::IsInvalidArgument(running.engine->Reconfigure({})));
+  EXPECT_TRUE(absl::IsInvalidArgument(running.engine->Reconfigure({{.name = "a", .weight = 0}})));
+  EXPECT_TRUE(running.engine->Reconfigure({{.name = "a", .weight = 2, .reserve_blocks = 1}}).ok());
+  EXPECT_FALSE(running.engine->stats().is_reconfiguring);
+  ASSERT_EQ(running.engine->tenant_stats().size(), 1u);
+  running.engine->Submit(MakeRequest({.id = 1}));
+  running.sink.WaitForFinished(1);
+  running.engine->Stop();
+  EXPECT_EQ(running.engine->tenant_stats().front().num_admitted, 1);
 }
 
 TEST(Engine, MessagesToAnEngineThatHasStoppedChangeNothing) {
@@ -150,7 +182,8 @@ TEST(Engine, MessagesToAnEngineThatHasStoppedChangeNothing) {
   for (int i = 0; i <= kMailboxCapacity; ++i) {
     running.engine->Cancel(RequestId(1), FinishReason::kCancelled);
     running.engine->SetPaused(RequestId(1), true);
-    running.engine->FlushPrefixCache();
+    EXPECT_TRUE(absl::IsUnavailable(running.engine->FlushPrefixCache(std::nullopt).status()));
+    EXPECT_TRUE(absl::IsUnavailable(running.engine->Reconfigure({})));
   }
   EXPECT_EQ(running.sink.num_finished(), 0u);
 }
