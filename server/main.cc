@@ -1,3 +1,4 @@
+#include <atomic>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -9,12 +10,17 @@
 #include "base/runtime/clock.h"
 #include "base/runtime/log.h"
 #include "base/status_macros.h"
+#include "server/config/check_config.h"
 #include "server/config/config_parser.h"
+#include "server/config/digest_token.h"
 #include "server/core/front_desk.h"
+#include "server/core/operations.h"
+#include "server/core/refusal.h"
 #include "server/grpc/admin_server.h"
 #include "server/grpc/grpc_server.h"
 #include "server/server_stack.h"
 #include "server/shutdown_signals.h"
+#include "server/tenant_wiring.h"
 
 namespace pagoda::server {
 namespace {
@@ -53,9 +59,10 @@ absl::Status WritePortFile(const std::string& path, int port) {
 }
 
 absl::StatusOr<std::unique_ptr<AdminServer>> StartAdmin(const ServerConfig& config,
-                                                        const FrontDesk& desk) {
+                                                        const FrontDesk& desk,
+                                                        const Operations& operations) {
   if (config.admin_listen.empty()) return nullptr;
-  PAGODA_ASSIGN_OR_RETURN(auto admin, AdminServer::Start(config.admin_listen, desk));
+  PAGODA_ASSIGN_OR_RETURN(auto admin, AdminServer::Start(config.admin_listen, desk, operations));
   base::LogInfo(absl::StrCat("admin service on port ", admin->port()));
   return admin;
 }
@@ -70,26 +77,72 @@ absl::StatusOr<std::unique_ptr<ServerStack>> StartStack(const ServerConfig& conf
   return stack;
 }
 
+// What an operator should know about who can call, and nothing that a caller could use.
+void LogExposure(const ServerConfig& config) {
+  if (config.anonymous) {
+    base::LogWarning(
+        "anonymous: anyone who reaches this port is served; no request shares cached blocks");
+  }
+  bool has_tokens = false;
+  for (const TenantSettings& tenant : config.tenant_settings) {
+    has_tokens = has_tokens || !tenant.token_digests.empty();
+    base::LogInfo(absl::StrCat(
+        "tenant ", tenant.name, ": ", tenant.token_digests.size(), " tokens, ",
+        tenant.certificate_names.size(), " certificate names, weight ", tenant.weight, ", reserve ",
+        tenant.reserve_blocks, " blocks", tenant.isolated ? ", isolated" : ""));
+  }
+  if (has_tokens && config.tls_cert.empty() && !IsLoopback(config.host)) {
+    base::LogWarning(
+        "tokens come in plain text over a port that others reach; give --tls-cert and --tls-key, "
+        "or put something in front that speaks TLS");
+  }
+}
+
+// On the operators' thread, from SIGHUP and from the admin service alike.
+absl::StatusOr<ReloadReport> Reload(ServerStack* stack, Authenticator& authenticator) {
+  if (stack == nullptr) return Unavailable(reason::kLoading, "the model is being loaded");
+  absl::StatusOr<ReloadReport> report = stack->ReloadTenants(authenticator);
+  if (report.ok()) {
+    base::LogInfo(absl::StrCat("reload: ", report->summary));
+  } else {
+    base::LogError(absl::StrCat("reload: nothing has changed: ", report.status().message()));
+  }
+  return report;
+}
+
 absl::Status Serve(const ServerConfig& config, ShutdownSignals& signals) {
   const base::ClockSource& clock = base::SystemClock();
-  FrontDesk desk;
+  PAGODA_RETURN_IF_ERROR(ServerStack::CheckTenants(config));
+  const std::unique_ptr<Authenticator> authenticator = MakeAuthenticator(config);
+  FrontDesk desk(*authenticator);
   PAGODA_ASSIGN_OR_RETURN(const auto door, GrpcServer::Start(DoorOptions(config), desk, clock));
   PAGODA_RETURN_IF_ERROR(WritePortFile(config.port_file, door->port()));
   base::LogInfo(
       absl::StrCat("listening on ", config.host, ":", door->port(), ", loading ", config.model));
   std::unique_ptr<ServerStack> stack;
-  PAGODA_ASSIGN_OR_RETURN(const auto admin, StartAdmin(config, desk));  // goes before the stack
+  std::atomic<ServerStack*> serving = nullptr;
+  // Goes after the admin server, whose commands it carries out, and before the stack.
+  OperatorDesk operators([&desk] {
+    Pipeline* pipeline = desk.installed();
+    return pipeline == nullptr || pipeline->SettleTenants();
+  });
+  const auto reload = [&] { return Reload(serving.load(), *authenticator); };
+  const Operations operations = {
+      .desk = &operators, .reload = reload, .drain = [&signals] { signals.Ask(); }};
+  PAGODA_ASSIGN_OR_RETURN(const auto admin, StartAdmin(config, desk, operations));
   absl::StatusOr<std::unique_ptr<ServerStack>> started = StartStack(config, desk, clock, signals);
   if (!started.ok() && !absl::IsCancelled(started.status())) return started.status();
   if (started.ok()) {
     stack = *std::move(started);
+    serving.store(stack.get());
     base::LogInfo(absl::StrCat("serving ", config.served_model_name.front(), " on ", config.host,
                                ":", door->port()));
-    if (config.anonymous) {
-      base::LogWarning(
-          "anonymous: anyone who reaches this port is served; no request shares cached blocks");
+    LogExposure(config);
+    while (signals.Wait() == ShutdownSignals::Event::kReload) {
+      if (!operators.TryPost([&reload] { static_cast<void>(reload()); })) {
+        base::LogWarning("SIGHUP: other commands wait already; send it again");
+      }
     }
-    signals.Wait();
   }
   desk.lifecycle().MoveTo(ServerState::kDraining);
   base::LogInfo("draining");
@@ -103,12 +156,23 @@ absl::Status Serve(const ServerConfig& config, ShutdownSignals& signals) {
   return absl::OkStatus();
 }
 
+int DigestToken() {
+  const absl::StatusOr<std::string> digest = DigestTokenFrom(std::cin);
+  if (!digest.ok()) {
+    std::cerr << "pagoda-server: " << digest.status().message() << "\n";
+    return kExitUsage;
+  }
+  std::cout << *digest << "\n";
+  return 0;
+}
+
 int Run(const std::vector<std::string>& arguments) {
   const absl::StatusOr<ParsedConfig> parsed = ParseConfig(arguments, ReadEnvironment());
   if (!parsed.ok()) {
     std::cerr << "pagoda-server: " << parsed.status().message() << "\n";
     return kExitUsage;
   }
+  if (parsed->digest_token) return DigestToken();
   if (parsed->asks_to_exit) {
     std::cout << parsed->print;
     return 0;

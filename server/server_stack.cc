@@ -14,12 +14,17 @@
 #include "base/status_macros.h"
 #include "engine/model_executor.h"
 #include "formats/gguf.h"
+#include "kernels/kernels_pack.h"
+#include "model/checkpoint.h"
 #include "model/folder_config.h"
 #include "model/kv_memory.h"
+#include "model/load_plan.h"
 #include "model/memory_plan.h"
 #include "model/model.h"
 #include "scheduler/scheduler.h"
+#include "server/config/tenants_file.h"
 #include "server/core/served_model.h"
+#include "server/tenant_wiring.h"
 #include "text/chat_template.h"
 #include "text/model_text.h"
 #include "text/tokenizer.h"
@@ -77,9 +82,9 @@ absl::Status LoadText(const std::string& path, ServedModel& served) {
   return absl::OkStatus();
 }
 
-scheduler::SchedulerConfig SchedulerConfigOf(const ServerConfig& config,
-                                             const model::ModelInfo& info, std::int32_t num_blocks,
-                                             std::int32_t max_model_len) {
+// What the model adds is left out: the key domain and the vocabulary.
+scheduler::SchedulerConfig BaseSchedulerConfig(const ServerConfig& config, std::int32_t num_blocks,
+                                               std::int32_t max_model_len) {
   scheduler::SchedulerConfig result;
   result.pool_blocks_per_group = {num_blocks};
   result.block_size = config.block_size;
@@ -89,10 +94,18 @@ scheduler::SchedulerConfig SchedulerConfigOf(const ServerConfig& config,
   result.max_logit_rows_per_step = MaxLogitRows(config);
   result.max_queued_requests = config.max_queued_requests;
   result.max_queued_tokens = config.max_queued_tokens;
+  result.key_domain.block_size = config.block_size;
+  result.tenants = SchedulerTenantsOf(config.tenant_settings);
+  return result;
+}
+
+scheduler::SchedulerConfig SchedulerConfigOf(const ServerConfig& config,
+                                             const model::ModelInfo& info, std::int32_t num_blocks,
+                                             std::int32_t max_model_len) {
+  scheduler::SchedulerConfig result = BaseSchedulerConfig(config, num_blocks, max_model_len);
   result.vocabulary_size = info.vocabulary_size;
   result.key_domain.model_digest = info.digest;
   result.key_domain.kv_type = info.kv_geometry.groups.front().type;
-  result.key_domain.block_size = config.block_size;
   result.key_domain.position_scheme = "rope";
   result.key_domain.numerics_id = info.numerics_id;
   return result;
@@ -146,12 +159,7 @@ struct ServerStack::Parts {
 
 ServerStack::ServerStack(const ServerConfig& config, FrontDesk& desk,
                          const base::ClockSource& clock)
-    : config_(config),
-      desk_(desk),
-      clock_(clock),
-      authenticator_(
-          config.anonymous ? Authenticator::Mode::kAnonymous : Authenticator::Mode::kOneTenant,
-          DrawSecret()) {}
+    : config_(config), desk_(desk), clock_(clock) {}
 
 ServerStack::~ServerStack() {
   if (monitor_) monitor_->Stop();
@@ -187,6 +195,7 @@ absl::StatusOr<std::unique_ptr<ServerStack>> ServerStack::Load(
 
   const scheduler::SchedulerConfig scheduling =
       SchedulerConfigOf(config, info, memory.num_blocks, max_model_len);
+  PAGODA_RETURN_IF_ERROR(CheckScheduling(config, scheduling));
   PAGODA_ASSIGN_OR_RETURN(parts.scheduler, scheduler::Scheduler::Create(scheduling));
   parts.eos_tokens = parts.served.tokenizer->eos_tokens();
   parts.served.card = CardOf(config, info, plan, memory.num_blocks);
@@ -207,19 +216,20 @@ absl::StatusOr<std::unique_ptr<ServerStack>> ServerStack::Load(
                                        .max_model_len = max_model_len},
                             .eos_tokens = parts.eos_tokens});
   auto stack = std::make_unique<ServerStack>(config, desk, clock);
+  stack->scheduling_ = scheduling;
   stack->Wire(std::move(parts));
   return stack;
 }
 
 void ServerStack::Wire(Parts parts) {
   PipelineOptions options;
-  options.tenants = {{.name = "default",
-                      .max_requests = config_.max_queued_requests,
-                      .max_queued_tokens = config_.max_queued_tokens}};
+  options.tenants = BoundsOf(config_);
+  options.limits = LimitsOf(scheduling_, parts.served.limits);
+  options.max_requests = config_.max_queued_requests;
   options.num_text_threads = config_.text_threads;
   options.slow_reader_grace_nanos = Nanos(config_.slow_reader_grace_s);
   options.boot_id = DrawBootId();
-  pipeline_ = std::make_unique<Pipeline>(options, std::move(parts.served), authenticator_,
+  pipeline_ = std::make_unique<Pipeline>(options, std::move(parts.served), desk_.authenticator(),
                                          desk_.lifecycle(), clock_);
   engine_ = std::make_unique<engine::Engine>(
       engine::EngineOptions{
@@ -229,6 +239,56 @@ void ServerStack::Wire(Parts parts) {
   port_ = std::make_unique<LiveEngine>(*engine_);
   pipeline_->Connect(*port_);
   monitor_ = std::make_unique<Monitor>(MonitorOptions{}, *pipeline_, desk_.lifecycle(), clock_);
+}
+
+absl::Status ServerStack::CheckTenants(const ServerConfig& config) {
+  if (config.tenant_settings.empty()) return absl::OkStatus();
+  PAGODA_ASSIGN_OR_RETURN(const auto checkpoint, model::Checkpoint::Open(config.model));
+  PAGODA_ASSIGN_OR_RETURN(const model::LoadPlan plan,
+                          model::PlanLoad(*checkpoint,
+                                          {.activation_dtype = config.activation_dtype,
+                                           .kv_cache_dtype = config.kv_cache_dtype,
+                                           .block_size = config.block_size,
+                                           .max_model_len = config.max_model_len},
+                                          kernels::PackLayout::kColumnPanels));
+  PAGODA_ASSIGN_OR_RETURN(const std::int64_t available, base::AvailableMemory());
+  PAGODA_ASSIGN_OR_RETURN(
+      const model::KvMemoryAnswer memory,
+      model::ChooseKvMemory(
+          {.asked_bytes = config.kv_cache_bytes,
+           .available_bytes = std::max<std::int64_t>(0, available - plan.memory.weight_bytes),
+           .bytes_per_block = plan.memory.kv_bytes_per_block,
+           .blocks_per_full_request = plan.memory.BlocksPerFullRequest(),
+           .max_num_seqs = config.max_num_seqs}));
+  const std::int32_t max_model_len =
+      config.max_model_len == 0 ? plan.config.context_length : config.max_model_len;
+  return CheckScheduling(config, BaseSchedulerConfig(config, memory.num_blocks, max_model_len));
+}
+
+absl::StatusOr<ReloadReport> ServerStack::ReloadTenants(Authenticator& authenticator) {
+  if (config_.tenant_settings.empty()) {
+    return absl::FailedPreconditionError(
+        "the server was started without --tenants: there is nothing to reload");
+  }
+  ServerConfig next = config_;
+  PAGODA_ASSIGN_OR_RETURN(auto read, LoadTenants(config_));
+  PAGODA_ASSIGN_OR_RETURN(next.tenant_settings,
+                          InOrderOf(config_.tenant_settings, std::move(read)));
+  scheduler::SchedulerConfig scheduling = scheduling_;
+  scheduling.tenants = SchedulerTenantsOf(next.tenant_settings);
+  PAGODA_RETURN_IF_ERROR(CheckScheduling(next, scheduling));
+  PAGODA_RETURN_IF_ERROR(
+      pipeline_->ChangeTenants({.configs = scheduling.tenants,
+                                .limits = LimitsOf(scheduling, pipeline_->model().limits),
+                                .bounds = BoundsOf(next)}));
+  authenticator.ReplaceCredentials(CredentialsOf(next.tenant_settings));
+  scheduling_ = std::move(scheduling);
+  const bool in_effect = pipeline_->SettleTenants();
+  return ReloadReport{
+      .in_effect = in_effect,
+      .summary = absl::StrCat(
+          next.tenant_settings.size(), " tenants read from ", config_.tenants,
+          in_effect ? ", in effect" : "; shares and limits hold once what runs fits them")};
 }
 
 absl::Status ServerStack::Start() {

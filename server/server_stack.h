@@ -7,11 +7,13 @@
 #include "absl/status/statusor.h"
 #include "base/runtime/clock.h"
 #include "engine/engine.h"
+#include "scheduler/scheduler_config.h"
 #include "server/config/server_config.h"
 #include "server/core/auth/authenticator.h"
 #include "server/core/front_desk.h"
 #include "server/core/live_engine.h"
 #include "server/core/monitor.h"
+#include "server/core/operations.h"
 #include "server/core/pipeline.h"
 
 namespace pagoda::server {
@@ -32,20 +34,27 @@ class ServerStack {
   ServerStack(const ServerConfig& config, FrontDesk& desk, const base::ClockSource& clock);
   ~ServerStack();
 
+  // What the start would refuse for its tenants, found before anything is bound or loaded: from the
+  // headers of the model's files. A pool of --kv-cache-memory auto is estimated; Load checks again.
+  static absl::Status CheckTenants(const ServerConfig& config);
+
   // Starts the engine, runs one tiny generation through it and opens the desk.
   absl::Status Start();
   // Takes nothing new, lets what is inside finish until `deadline`, ends the rest with SHUTDOWN.
   // Blocks.
   void Drain(base::Instant deadline);
+  // Reads the file of tenants again: credentials, weights, reserves, limits. Replies under way go
+  // on; an error, with its reason, changes nothing. After Start; on the operators' thread.
+  absl::StatusOr<ReloadReport> ReloadTenants(Authenticator& authenticator);
 
  private:
   struct Parts;
   void Wire(Parts parts);
 
   const ServerConfig& config_;
+  scheduler::SchedulerConfig scheduling_;  // of the tenants that hold
   FrontDesk& desk_;
   const base::ClockSource& clock_;
-  const Authenticator authenticator_;
   std::unique_ptr<Pipeline> pipeline_;
   std::unique_ptr<engine::Engine> engine_;
   std::unique_ptr<LiveEngine> port_;

@@ -16,6 +16,7 @@ sigset_t HandledSignals() {
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGHUP);
   sigaddset(&signals, kStopListening);
   return signals;
 }
@@ -38,8 +39,13 @@ void ShutdownSignals::Listen() {
     if (signal == kStopListening) return;
     {
       base::MutexLock lock(mutex_);
-      if (asked_) _exit(kExitCodeOfSecondSignal);
-      asked_ = true;
+      if (signal == SIGHUP) {
+        reload_asked_ = true;
+      } else {
+        if (signalled_) _exit(kExitCodeOfSecondSignal);
+        signalled_ = true;
+        asked_ = true;
+      }
     }
     arrived_.NotifyAll();
   }
@@ -50,9 +56,20 @@ bool ShutdownSignals::asked() const {
   return asked_;
 }
 
-void ShutdownSignals::Wait() {
+void ShutdownSignals::Ask() {
+  {
+    base::MutexLock lock(mutex_);
+    asked_ = true;
+  }
+  arrived_.NotifyAll();
+}
+
+ShutdownSignals::Event ShutdownSignals::Wait() {
   base::MutexLock lock(mutex_);
-  while (!asked_) arrived_.Wait(mutex_);
+  while (!asked_ && !reload_asked_) arrived_.Wait(mutex_);
+  if (asked_) return Event::kDrain;
+  reload_asked_ = false;
+  return Event::kReload;
 }
 
 }  // namespace pagoda::server

@@ -1,14 +1,15 @@
 #pragma once
 
+#include <cstdint>
 #include <thread>
 
 #include "base/runtime/mutex.h"
 
 namespace pagoda::server {
 
-// SIGTERM and SIGINT as an event. The first asks to drain, the second ends the process at once with
-// exit code 130. Made first in main, so that every later thread inherits the blocked signals.
-// Threads: any.
+// Signals as events. SIGTERM and SIGINT: the first asks to drain, the second ends the process at
+// once with exit code 130. SIGHUP asks to read the tenants again. Made first in main, so that every
+// later thread inherits the blocked signals. Threads: any.
 class ShutdownSignals {
  public:
   ShutdownSignals();
@@ -17,8 +18,12 @@ class ShutdownSignals {
   ShutdownSignals& operator=(const ShutdownSignals&) = delete;
 
   bool asked() const PAGODA_EXCLUDES(mutex_);
-  // Blocks until the first signal.
-  void Wait() PAGODA_EXCLUDES(mutex_);
+  // The same as the first SIGTERM; further calls change nothing.
+  void Ask() PAGODA_EXCLUDES(mutex_);
+
+  enum class Event : std::uint8_t { kReload, kDrain };
+  // Blocks until the next one. Several SIGHUPs since the last call are one.
+  Event Wait() PAGODA_EXCLUDES(mutex_);
 
  private:
   void Listen();
@@ -26,6 +31,8 @@ class ShutdownSignals {
   mutable base::Mutex mutex_;
   base::CondVar arrived_;
   bool asked_ PAGODA_GUARDED_BY(mutex_) = false;
+  bool signalled_ PAGODA_GUARDED_BY(mutex_) = false;  // asked by a signal
+  bool reload_asked_ PAGODA_GUARDED_BY(mutex_) = false;
   std::jthread listener_;
 };
 

@@ -6,22 +6,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
-#include "base/field_error.h"
 #include "server/core/refusal.h"
 
 namespace pagoda::server {
 namespace {
 
-absl::Status QueueFull(const TenantBounds& bounds, std::int64_t requests, std::int64_t tokens,
-                       std::int64_t asked_tokens) {
-  return WithRetryAfter(
-      base::WithReason(absl::ResourceExhaustedError(absl::StrCat(
-                           "tenant ", bounds.name, " has ", requests, " of ", bounds.max_requests,
-                           " requests and ", tokens, " of ", bounds.max_queued_tokens,
-                           " queued prompt tokens inside; one more request of up to ", asked_tokens,
-                           " tokens does not fit; try again later")),
-                       reason::kQueueFull),
-      kRetryAfterMs);
+std::vector<std::string> NamesOf(const std::vector<TenantBounds>& tenants) {
+  std::vector<std::string> names;
+  for (const TenantBounds& tenant : tenants) names.push_back(tenant.name);
+  return names;
 }
 
 }  // namespace
@@ -48,9 +41,10 @@ void AdmissionGate::Permit::Release() {
   tokens_ = 0;
 }
 
-AdmissionGate::AdmissionGate(std::vector<TenantBounds> tenants)
-    : tenants_(std::move(tenants)), usage_(tenants_.size()) {
-  PAGODA_CHECK(!tenants_.empty());
+AdmissionGate::AdmissionGate(const std::vector<TenantBounds>& tenants)
+    : names_(NamesOf(tenants)), tenants_(tenants.size()) {
+  PAGODA_CHECK(!tenants.empty());
+  SetBounds(tenants);
 }
 
 AdmissionGate::~AdmissionGate() {
@@ -58,21 +52,29 @@ AdmissionGate::~AdmissionGate() {
   PAGODA_CHECK(num_inside_ == 0);
 }
 
+void AdmissionGate::SetBounds(const std::vector<TenantBounds>& tenants) {
+  base::MutexLock lock(mutex_);
+  PAGODA_CHECK(tenants.size() == tenants_.size());
+  for (std::size_t i = 0; i < tenants.size(); ++i) {
+    tenants_[i].bound = {.requests = tenants[i].max_requests,
+                         .tokens = tenants[i].max_queued_tokens};
+  }
+}
+
 absl::StatusOr<AdmissionGate::Permit> AdmissionGate::TryEnter(base::TenantId tenant,
                                                               std::int64_t tokens) {
-  PAGODA_CHECK(tenant.value() < tenants_.size());
-  const TenantBounds& bounds = tenants_[tenant.value()];
-  tokens = std::min(tokens, bounds.max_queued_tokens);
-  Usage found;
+  PAGODA_CHECK(tenant.value() < names_.size());
+  Tenant found;
   bool closed = false;
   {
     base::MutexLock lock(mutex_);
-    Usage& usage = usage_[tenant.value()];
+    Tenant& entry = tenants_[tenant.value()];
+    tokens = std::min(tokens, entry.bound.tokens);
     closed = closed_;
-    if (!closed && usage.requests < bounds.max_requests &&
-        usage.tokens + tokens <= bounds.max_queued_tokens) {
-      ++usage.requests;
-      usage.tokens += tokens;
+    if (!closed && entry.usage.requests < entry.bound.requests &&
+        entry.usage.tokens + tokens <= entry.bound.tokens) {
+      ++entry.usage.requests;
+      entry.usage.tokens += tokens;
       ++num_inside_;
       Permit permit;
       permit.gate_ = this;
@@ -80,15 +82,20 @@ absl::StatusOr<AdmissionGate::Permit> AdmissionGate::TryEnter(base::TenantId ten
       permit.tokens_ = tokens;
       return permit;
     }
-    found = usage;
+    ++entry.num_refused;
+    found = entry;
   }
   if (closed) return Unavailable(reason::kDraining, "the server is draining");
-  return QueueFull(bounds, found.requests, found.tokens, tokens);
+  return QueueFull(names_[tenant.value()],
+                   absl::StrCat(found.usage.requests, " of ", found.bound.requests,
+                                " requests and ", found.usage.tokens, " of ", found.bound.tokens,
+                                " queued prompt tokens inside; one more request of up to ", tokens,
+                                " tokens does not fit"));
 }
 
 void AdmissionGate::GiveBack(base::TenantId tenant, Usage amount) {
   base::MutexLock lock(mutex_);
-  Usage& usage = usage_[tenant.value()];
+  Usage& usage = tenants_[tenant.value()].usage;
   usage.requests -= amount.requests;
   usage.tokens -= amount.tokens;
   num_inside_ -= amount.requests;
@@ -119,14 +126,14 @@ std::int64_t AdmissionGate::num_inside() const {
 std::int64_t AdmissionGate::num_queued_tokens() const {
   base::MutexLock lock(mutex_);
   std::int64_t sum = 0;
-  for (const Usage& usage : usage_) sum += usage.tokens;
+  for (const Tenant& tenant : tenants_) sum += tenant.usage.tokens;
   return sum;
 }
 
-std::int64_t AdmissionGate::max_requests() const {
-  std::int64_t sum = 0;
-  for (const TenantBounds& bounds : tenants_) sum += bounds.max_requests;
-  return sum;
+std::int64_t AdmissionGate::num_refused(base::TenantId tenant) const {
+  base::MutexLock lock(mutex_);
+  PAGODA_CHECK(tenant.value() < tenants_.size());
+  return tenants_[tenant.value()].num_refused;
 }
 
 }  // namespace pagoda::server

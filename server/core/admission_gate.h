@@ -45,7 +45,7 @@ class AdmissionGate {
     std::int64_t tokens_ = 0;
   };
 
-  explicit AdmissionGate(std::vector<TenantBounds> tenants);
+  explicit AdmissionGate(const std::vector<TenantBounds>& tenants);
   ~AdmissionGate();  // Requires: nobody is inside.
 
   // `tokens` is an upper bound of the prompt's length, cut to the tenant's bound.
@@ -54,26 +54,33 @@ class AdmissionGate {
   absl::StatusOr<Permit> TryEnter(base::TenantId tenant, std::int64_t tokens)
       PAGODA_EXCLUDES(mutex_);
 
+  // From now on; what is inside stays, also where it is more. Requires: the same tenants.
+  void SetBounds(const std::vector<TenantBounds>& tenants) PAGODA_EXCLUDES(mutex_);
+
   void Close() PAGODA_EXCLUDES(mutex_);
   // Returns false when the time came first.
   bool WaitUntilEmpty(base::Instant time) PAGODA_EXCLUDES(mutex_);
 
   std::int64_t num_inside() const PAGODA_EXCLUDES(mutex_);
   std::int64_t num_queued_tokens() const PAGODA_EXCLUDES(mutex_);
-  // The sum over tenants: what every queue behind the gate must hold.
-  std::int64_t max_requests() const;
+  // How often this tenant was told to come again later.
+  std::int64_t num_refused(base::TenantId tenant) const PAGODA_EXCLUDES(mutex_);
 
  private:
   struct Usage {
     std::int64_t requests = 0;
     std::int64_t tokens = 0;
   };
+  struct Tenant {
+    Usage bound, usage;
+    std::int64_t num_refused = 0;
+  };
   void GiveBack(base::TenantId tenant, Usage amount) PAGODA_EXCLUDES(mutex_);
 
-  const std::vector<TenantBounds> tenants_;
+  const std::vector<std::string> names_;
   mutable base::Mutex mutex_;
   base::CondVar emptied_;
-  std::vector<Usage> usage_ PAGODA_GUARDED_BY(mutex_);
+  std::vector<Tenant> tenants_ PAGODA_GUARDED_BY(mutex_);
   std::int64_t num_inside_ PAGODA_GUARDED_BY(mutex_) = 0;
   bool closed_ PAGODA_GUARDED_BY(mutex_) = false;
 };

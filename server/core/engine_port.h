@@ -1,16 +1,21 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "base/ids.h"
 #include "engine/engine.h"
 #include "scheduler/events.h"
 #include "scheduler/request.h"
+#include "scheduler/tenant_config.h"
 
 namespace pagoda::server {
 
 // The engine as the pipeline uses it: live_engine.h over the real one, a scripted one in tests.
-// Threads: any. Nothing blocks.
+// Threads: any.
 class EnginePort {
  public:
   virtual ~EnginePort() = default;
@@ -20,6 +25,11 @@ class EnginePort {
   virtual void SetPaused(base::RequestId id, bool paused) = 0;
   virtual std::uint64_t epoch(base::TenantId tenant) const = 0;
   virtual engine::EngineStats stats() const = 0;
+  virtual std::vector<scheduler::TenantStats> tenant_stats() const = 0;
+
+  // Operator's commands, as in engine.h: one at a time, and these block.
+  virtual absl::StatusOr<std::int32_t> FlushPrefixCache(std::optional<base::TenantId> tenant) = 0;
+  virtual absl::Status Reconfigure(std::vector<scheduler::TenantConfig> tenants) = 0;
 };
 
 }  // namespace pagoda::server

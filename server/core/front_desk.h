@@ -3,7 +3,9 @@
 #include <atomic>
 
 #include "absl/status/statusor.h"
+#include "base/runtime/metric.h"
 #include "base/status_macros.h"
+#include "server/core/auth/authenticator.h"
 #include "server/core/lifecycle.h"
 #include "server/core/pipeline.h"
 #include "server/core/refusal.h"
@@ -14,8 +16,16 @@ namespace pagoda::server {
 // any.
 class FrontDesk {
  public:
+  // `authenticator` must outlive this: nobody gets behind a door without being asked by it.
+  explicit FrontDesk(const Authenticator& authenticator) : authenticator_(authenticator) {}
+
+  const Authenticator& authenticator() const { return authenticator_; }
   Lifecycle& lifecycle() { return lifecycle_; }
   const Lifecycle& lifecycle() const { return lifecycle_; }
+
+  // A call that no door let in.
+  void CountUnauthenticated() { unauthenticated_.Add(); }
+  std::int64_t num_unauthenticated() const { return unauthenticated_.value(); }
 
   // `pipeline` must outlive every door.
   void Install(Pipeline& pipeline) { pipeline_.store(&pipeline, std::memory_order_release); }
@@ -32,7 +42,9 @@ class FrontDesk {
   }
 
  private:
+  const Authenticator& authenticator_;
   Lifecycle lifecycle_;
+  base::Counter unauthenticated_;
   std::atomic<Pipeline*> pipeline_{nullptr};
 };
 

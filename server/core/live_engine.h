@@ -1,6 +1,8 @@
 #pragma once
 
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "engine/engine.h"
 #include "server/core/engine_port.h"
@@ -17,6 +19,15 @@ class LiveEngine final : public EnginePort {
   void SetPaused(base::RequestId id, bool paused) override { engine_.SetPaused(id, paused); }
   std::uint64_t epoch(base::TenantId tenant) const override { return engine_.epoch(tenant); }
   engine::EngineStats stats() const override { return engine_.stats(); }
+  std::vector<scheduler::TenantStats> tenant_stats() const override {
+    return engine_.tenant_stats();
+  }
+  absl::StatusOr<std::int32_t> FlushPrefixCache(std::optional<base::TenantId> tenant) override {
+    return engine_.FlushPrefixCache(tenant);
+  }
+  absl::Status Reconfigure(std::vector<scheduler::TenantConfig> tenants) override {
+    return engine_.Reconfigure(std::move(tenants));
+  }
 
  private:
   engine::Engine& engine_;

@@ -42,7 +42,15 @@ std::int64_t SumOfPermits(const std::vector<TenantBounds>& tenants) {
 
 // Every request with a permit, every text call, and the warm-up.
 std::size_t NumPosters(const PipelineOptions& options) {
-  return static_cast<std::size_t>(SumOfPermits(options.tenants) + options.max_text_calls + 1);
+  const std::int64_t requests = std::max(options.max_requests, SumOfPermits(options.tenants));
+  const auto tenants = static_cast<std::int64_t>(options.tenants.size());
+  return static_cast<std::size_t>(requests + options.max_text_calls + tenants + 1);
+}
+
+std::vector<scheduler::ModelLimits> FirstLimits(const PipelineOptions& options,
+                                                const ServedModel& model) {
+  if (!options.limits.empty()) return options.limits;
+  return std::vector(options.tenants.size(), model.limits);
 }
 
 // A pure function of the process and the request: no shared generator whose state others could
@@ -90,13 +98,20 @@ Pipeline::Pipeline(PipelineOptions options, ServedModel model, const Authenticat
       clock_(clock),
       longest_token_bytes_(LongestTokenBytes(*model_.tokenizer)),
       gate_(options_.tenants),
+      limits_(FirstLimits(options_, model_)),
       submissions_(std::numeric_limits<std::int64_t>::max()),
-      text_calls_(options_.max_text_calls),
       live_(NumPosters(options_)),
+      bounds_(options_.tenants),
       workers_({.num_threads = options_.num_text_threads,
                 .num_tenants = options_.tenants.size(),
                 .queue_capacity = NumPosters(options_)},
-               *this) {}
+               *this) {
+  const auto num_tenants = static_cast<std::int64_t>(options_.tenants.size());
+  for (std::int64_t i = 0; i < num_tenants; ++i) {
+    text_calls_.push_back(std::make_unique<base::Gate>(
+        std::max<std::int64_t>(1, options_.max_text_calls / num_tenants)));
+  }
+}
 
 Pipeline::~Pipeline() {
   workers_.Stop();
@@ -105,44 +120,49 @@ Pipeline::~Pipeline() {
 
 // --- taking a request in (door's thread)
 
-absl::StatusOr<ResponseStreamRef> Pipeline::Start(CallInput input, ReplyListener& listener) {
-  auto stream = TryStart(input, listener);
+absl::StatusOr<ResponseStreamRef> Pipeline::Start(const Principal& caller, CallInput input,
+                                                  ReplyListener& listener) {
+  auto stream = TryStart(caller, input, listener);
   (stream.ok() ? metrics_.requests_accepted : metrics_.requests_refused).Add();
   return stream;
 }
 
-absl::StatusOr<ResponseStreamRef> Pipeline::TryStart(CallInput& input, ReplyListener& listener) {
+absl::StatusOr<ResponseStreamRef> Pipeline::TryStart(const Principal& caller, CallInput& input,
+                                                     ReplyListener& listener) {
   PAGODA_RETURN_IF_ERROR(lifecycle_.CheckAccepting());
   PAGODA_RETURN_IF_ERROR(CheckModelName(input.model));
   PAGODA_RETURN_IF_ERROR(CheckPromptSize(input.prompt));
   const base::RequestId id{next_id_.fetch_add(1)};
-  PAGODA_ASSIGN_OR_RETURN(NewRequest request, MakeRequest(input, id));
+  TenantLimits::Snapshot limits = limits_.current();
+  PAGODA_ASSIGN_OR_RETURN(NewRequest request,
+                          MakeRequest(caller, input, id, limits->Of(caller.tenant())));
   PAGODA_ASSIGN_OR_RETURN(
       AdmissionGate::Permit permit,
       gate_.TryEnter(request.tenant, MaxPromptTokens(input.prompt, model_.limits.max_model_len)));
   ResponseStreamRef stream = MakeStream(request, input, listener);
   stream->Open(std::move(permit),
                std::make_unique<Preparation>(
-                   Preparation{std::move(request), std::move(input.prompt), std::move(input.stops),
-                               std::move(input.bad_words), input.output}));
+                   Preparation{std::move(limits), std::move(request), std::move(input.prompt),
+                               std::move(input.stops), std::move(input.bad_words), input.output}));
   return stream;
 }
 
-absl::StatusOr<NewRequest> Pipeline::MakeRequest(const CallInput& input, base::RequestId id) const {
-  const Principal principal = authenticator_.Authenticate();
+absl::StatusOr<NewRequest> Pipeline::MakeRequest(const Principal& caller, const CallInput& input,
+                                                 base::RequestId id,
+                                                 const scheduler::ModelLimits& limits) const {
   std::optional<std::string_view> salt;
   if (input.cache_salt.has_value()) salt = *input.cache_salt;
-  PAGODA_ASSIGN_OR_RETURN(const CacheAccess access, authenticator_.Access(principal, salt, id));
+  PAGODA_ASSIGN_OR_RETURN(const CacheAccess access, authenticator_.Access(caller, salt, id));
   if (input.client_request_id.size() > kMaxClientRequestIdBytes) {
     return base::FieldError(
         "client_request_id",
         base::ToStd(absl::StrCat(input.client_request_id.size(), " bytes; at most ",
                                  kMaxClientRequestIdBytes)));
   }
-  PAGODA_ASSIGN_OR_RETURN(NewRequest request, NewRequest::Create(input.fields, model_.limits,
-                                                                 DrawSeed(options_.boot_id, id)));
+  PAGODA_ASSIGN_OR_RETURN(NewRequest request,
+                          NewRequest::Create(input.fields, limits, DrawSeed(options_.boot_id, id)));
   request.id = id;
-  request.tenant = principal.tenant;
+  request.tenant = caller.tenant();
   request.cache_namespace = access.cache_namespace;
   request.one_request_namespace = access.one_request;
   request.arrival = clock_.Now();
@@ -192,18 +212,15 @@ ResponseStreamRef Pipeline::MakeStream(const NewRequest& request, CallInput& inp
   return stream;
 }
 
-absl::Status Pipeline::PostTextCall(std::unique_ptr<TextCall> call) {
+absl::Status Pipeline::PostTextCall(const Principal& caller, std::unique_ptr<TextCall> call) {
   PAGODA_RETURN_IF_ERROR(lifecycle_.CheckAccepting());
-  if (text_calls_.TryEnter() != base::Gate::Entry::kEntered) {
-    return WithRetryAfter(
-        base::WithReason(absl::ResourceExhaustedError(absl::StrCat(
-                             options_.max_text_calls,
-                             " Tokenize and Detokenize calls are running; try again later")),
-                         reason::kQueueFull),
-        kRetryAfterMs);
+  base::Gate& calls = *text_calls_[caller.tenant().value()];
+  if (calls.TryEnter() != base::Gate::Entry::kEntered) {
+    return QueueFull(caller.name(),
+                     absl::StrCat("all of its Tokenize and Detokenize calls running (",
+                                  options_.max_text_calls, " over all tenants)"));
   }
-  const base::TenantId tenant = authenticator_.Authenticate().tenant;
-  workers_.Post(tenant, std::make_unique<PermittedCall>(text_calls_, std::move(call)));
+  workers_.Post(caller.tenant(), std::make_unique<PermittedCall>(calls, std::move(call)));
   return absl::OkStatus();
 }
 
@@ -214,14 +231,16 @@ absl::Status Pipeline::WarmUp() {
   input.fields.max_tokens = std::min(2, model_.limits.max_model_len - 1);
   input.fields.ignore_eos = true;
   const base::RequestId id{next_id_.fetch_add(1)};
-  PAGODA_ASSIGN_OR_RETURN(NewRequest request, MakeRequest(input, id));
+  PAGODA_ASSIGN_OR_RETURN(NewRequest request,
+                          MakeRequest(authenticator_.ServersOwn(), input, id, model_.limits));
   request.cache_namespace = authenticator_.OneRequestAccess(id).cache_namespace;
   request.one_request_namespace = true;
   JoinedReply reply;
   ResponseStreamRef stream = MakeStream(request, input, reply);
   metrics_.requests_accepted.Add();  // its end is counted like any other
-  stream->Open({}, std::make_unique<Preparation>(
-                       Preparation{std::move(request), std::move(input.prompt), {}, {}, {}}));
+  stream->Open({},
+               std::make_unique<Preparation>(Preparation{
+                   limits_.current(), std::move(request), std::move(input.prompt), {}, {}, {}}));
   if (options_.num_text_threads == 0) workers_.RunPending();
   return reply.Wait(*stream).end->status;
 }
@@ -240,10 +259,11 @@ void Pipeline::RunText(const ResponseStreamRef& stream) {
 
 absl::Status Pipeline::Prepare(ResponseStream& stream, Preparation& preparation) {
   NewRequest& request = preparation.request;
+  const scheduler::ModelLimits& limits = preparation.limits->Of(request.tenant);
   if (const auto why = stream.end_requested()) return StatusOf(*why, false);
   if (clock_.Now() >= request.deadline()) return StatusOf(FinishReason::kDeadline, false);
   PAGODA_ASSIGN_OR_RETURN(const EncodedPrompt prompt, EncodePrompt(preparation.prompt, model_));
-  PAGODA_RETURN_IF_ERROR(request.AttachPrompt(prompt.tokens, model_.limits));
+  PAGODA_RETURN_IF_ERROR(request.AttachPrompt(prompt.tokens, limits));
   stream.ShrinkPermit(request.prompt_length());
   const text::ControlTokens control = ControlTokensOf(preparation.output.skip_special_tokens);
   if (!preparation.stops.empty()) {
@@ -259,7 +279,7 @@ absl::Status Pipeline::Prepare(ResponseStream& stream, Preparation& preparation)
   if (!preparation.bad_words.empty()) {
     PAGODA_ASSIGN_OR_RETURN(const auto words,
                             EncodeBadWords(preparation.bad_words, *model_.tokenizer));
-    PAGODA_RETURN_IF_ERROR(request.AttachBadWords(words, model_.limits));
+    PAGODA_RETURN_IF_ERROR(request.AttachBadWords(words, limits));
   }
   stream.ReserveScores(request.sampling().logprobs, request.sampling().prompt_logprobs);
   if (preparation.output.echo) {

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "base/runtime/clock.h"
 #include "base/runtime/gate.h"
 #include "engine/output_sink.h"
+#include "scheduler/tenant_config.h"
 #include "server/core/admission_gate.h"
 #include "server/core/auth/authenticator.h"
 #include "server/core/call_input.h"
@@ -20,25 +22,44 @@
 #include "server/core/response_stream.h"
 #include "server/core/served_model.h"
 #include "server/core/server_metrics.h"
+#include "server/core/tenant_limits.h"
 #include "server/core/text_workers.h"
 
 namespace pagoda::server {
 
 struct PipelineOptions {
   std::vector<TenantBounds> tenants;  // by TenantId
+  // What each tenant's requests are checked against; none: the model's for all.
+  std::vector<scheduler::ModelLimits> limits;
+  // No tenants that a reload may bring have more inside together; 0: the first ones' sum.
+  std::int64_t max_requests = 0;
   StreamBounds stream;
   std::int32_t num_text_threads = 2;  // 0: RunPendingText does the work, for tests
-  std::int64_t max_text_calls = 64;   // Tokenize and Detokenize calls at once
+  std::int64_t max_text_calls = 64;   // Tokenize and Detokenize calls at once, in even shares
   std::int64_t slow_reader_grace_nanos = 10'000'000'000;
   std::uint64_t boot_id =
       0;  // random; tells this process's request ids and drawn seeds from another's
+};
+
+// Tenants as a reload wants them, by TenantId; names and their order stay.
+struct TenantChange {
+  std::vector<scheduler::TenantConfig> configs;
+  std::vector<scheduler::ModelLimits> limits;
+  std::vector<TenantBounds> bounds;
+};
+
+// How one tenant fares at the gate and behind it.
+struct TenantReport {
+  std::string name;
+  std::int64_t num_refused = 0;  // for load
+  scheduler::TenantStats stats;
 };
 
 // The way of a request through the server, the same for every door: check, permit, prepare on a
 // text worker, engine, text again, reply. Knows neither gRPC nor HTTP. See docs/architecture.md
 // for the drawing. Owner: main, which connects and starts the engine after making this and stops it
 // before destroying this. Threads: Start, PostTextCall from any (doors); OutputSink's methods on
-// the engine thread; Check... from the monitor.
+// the engine thread; Check... from the monitor; operators' commands from theirs.
 class Pipeline final : public engine::OutputSink, private StreamOwner, private StreamRunner {
  public:
   Pipeline(PipelineOptions options, ServedModel model, const Authenticator& authenticator,
@@ -50,9 +71,10 @@ class Pipeline final : public engine::OutputSink, private StreamOwner, private S
 
   // Takes a request in, or says at once why not. The listener must live until it has taken the last
   // part.
-  absl::StatusOr<ResponseStreamRef> Start(CallInput input, ReplyListener& listener);
+  absl::StatusOr<ResponseStreamRef> Start(const Principal& caller, CallInput input,
+                                          ReplyListener& listener);
   // Runs a piece of text work with a bound on how many there are.
-  absl::Status PostTextCall(std::unique_ptr<TextCall> call);
+  absl::Status PostTextCall(const Principal& caller, std::unique_ptr<TextCall> call);
   // One tiny generation through everything but the gate, before the server says that it is ready.
   // Blocks.
   absl::Status WarmUp();
@@ -63,6 +85,18 @@ class Pipeline final : public engine::OutputSink, private StreamOwner, private S
   // After this nothing is submitted any more: what is still being prepared ends with SHUTDOWN.
   // Before the engine is stopped.
   void CloseSubmissions();
+
+  // Operators' commands, on one thread (pipeline_operations.cc). They block until the engine has
+  // taken them.
+  // Drops a tenant's cached blocks, or all. Returns how many. NotFound for a name that is nobody's.
+  absl::StatusOr<std::int32_t> FlushPrefixCache(const std::optional<std::string>& tenant);
+  // Nothing that is inside ends for it: until what is held fits the new tenants, only what fits
+  // both is let in. Errors: the engine's, and then all is as it was.
+  absl::Status ChangeTenants(TenantChange change);
+  // Whether the last change holds; makes it hold at the gate once the engine says so.
+  bool SettleTenants();
+
+  std::vector<TenantReport> tenant_reports() const;  // any thread
 
   // Applies the slow-reader rule to every live request.
   void CheckReaders(base::Instant now);
@@ -86,9 +120,11 @@ class Pipeline final : public engine::OutputSink, private StreamOwner, private S
   void OnClosed(ResponseStream& stream) override;
   void RunText(const ResponseStreamRef& stream) override;
 
-  absl::StatusOr<ResponseStreamRef> TryStart(CallInput& input, ReplyListener& listener);
-  absl::StatusOr<scheduler::NewRequest> MakeRequest(const CallInput& input,
-                                                    base::RequestId id) const;
+  absl::StatusOr<ResponseStreamRef> TryStart(const Principal& caller, CallInput& input,
+                                             ReplyListener& listener);
+  absl::StatusOr<scheduler::NewRequest> MakeRequest(const Principal& caller, const CallInput& input,
+                                                    base::RequestId id,
+                                                    const scheduler::ModelLimits& limits) const;
   absl::Status CheckPromptSize(const PromptInput& prompt) const;
   ResponseStreamRef MakeStream(const scheduler::NewRequest& request, CallInput& input,
                                ReplyListener& listener);
@@ -108,10 +144,14 @@ class Pipeline final : public engine::OutputSink, private StreamOwner, private S
   std::atomic<std::uint64_t> next_id_{1};
   std::atomic<bool> engine_failed_{false};
   AdmissionGate gate_;
+  TenantLimits limits_;
   base::Gate submissions_;
-  base::Gate text_calls_;
+  std::vector<std::unique_ptr<base::Gate>> text_calls_;  // by tenant
   LiveRequests live_;
-  TextWorkers workers_;  // last: its threads use everything above
+  // The operators' thread alone.
+  std::vector<TenantBounds> bounds_;       // of the gate
+  std::optional<TenantChange> unsettled_;  // accepted by the engine
+  TextWorkers workers_;                    // last: its threads use everything above
 };
 
 }  // namespace pagoda::server

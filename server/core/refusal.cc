@@ -13,6 +13,7 @@ namespace pagoda::server {
 namespace {
 
 constexpr std::string_view kRetryPayload = "pagoda.v1/retry_after_ms";
+constexpr std::string_view kTenantPayload = "pagoda.v1/tenant";
 
 using base::ToAbsl;
 using base::WithReason;
@@ -37,6 +38,21 @@ std::optional<std::int64_t> RetryAfterMsOf(const absl::Status& status) {
 
 absl::Status Unavailable(std::string_view reason, std::string_view text) {
   return WithRetryAfter(WithReason(absl::UnavailableError(ToAbsl(text)), reason), kRetryAfterMs);
+}
+
+absl::Status QueueFull(std::string_view tenant, std::string_view what) {
+  absl::Status status = WithRetryAfter(
+      WithReason(absl::ResourceExhaustedError(absl::StrCat("tenant ", ToAbsl(tenant), " has ",
+                                                           ToAbsl(what), "; try again later")),
+                 reason::kQueueFull),
+      kRetryAfterMs);
+  status.SetPayload(ToAbsl(kTenantPayload), absl::Cord(ToAbsl(tenant)));
+  return status;
+}
+
+std::string TenantOf(const absl::Status& status) {
+  const auto payload = status.GetPayload(ToAbsl(kTenantPayload));
+  return payload.has_value() ? std::string(*payload) : std::string();
 }
 
 absl::Status ModelNotFound(std::string_view asked, std::string_view served) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
@@ -30,6 +31,9 @@ inline constexpr std::string_view kNonFinite = "NON_FINITE_LOGITS";
 inline constexpr std::string_view kNothingAllowed = "NO_TOKEN_ALLOWED";
 inline constexpr std::string_view kStepFailed = "STEP_FAILED";
 inline constexpr std::string_view kShutdown = "SHUTDOWN";
+inline constexpr std::string_view kNoCredential = "NO_CREDENTIAL";
+inline constexpr std::string_view kMalformedCredential = "MALFORMED_CREDENTIAL";
+inline constexpr std::string_view kUnknownCredential = "UNKNOWN_CREDENTIAL";
 }  // namespace reason
 
 // How long a refused caller should wait before it tries again.
@@ -41,6 +45,10 @@ std::optional<std::int64_t> RetryAfterMsOf(const absl::Status& status);
 
 // UNAVAILABLE with a reason and the retry hint.
 absl::Status Unavailable(std::string_view reason, std::string_view text);
+// RESOURCE_EXHAUSTED with the retry hint, about this tenant: it has `what`.
+absl::Status QueueFull(std::string_view tenant, std::string_view what);
+// The tenant of a QueueFull; empty otherwise.
+std::string TenantOf(const absl::Status& status);
 absl::Status ModelNotFound(std::string_view asked, std::string_view served);
 
 // How a finished request ends: OK for kStop and kLength, the status with its reason for every other

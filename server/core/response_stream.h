@@ -14,6 +14,7 @@
 #include "server/core/admission_gate.h"
 #include "server/core/call_input.h"
 #include "server/core/reply.h"
+#include "server/core/tenant_limits.h"
 #include "text/text_stream.h"
 #include "text/tokenizer.h"
 
@@ -55,6 +56,7 @@ struct StreamBounds {
 
 // A request that has been taken in, before a text worker has prepared it.
 struct Preparation {
+  TenantLimits::Snapshot limits;  // those that the request keeps, until the engine has it
   scheduler::NewRequest request;
   PromptInput prompt;
   std::vector<std::string> stops;

@@ -4,8 +4,12 @@
 #include <grpcpp/server_builder.h>
 
 #include <chrono>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "base/field_error.h"
+#include "base/runtime/log.h"
+#include "base/status_macros.h"
 #include "server/core/refusal.h"
 #include "server/grpc/status_mapping.h"
 
@@ -38,6 +42,27 @@ void Fill(const ServerMetrics& from, v1::RequestStats& to) {
   to.set_failed(from.requests_failed.value());
 }
 
+void Fill(const TenantReport& from, v1::TenantStats& to) {
+  to.set_name(from.name);
+  to.set_waiting(from.stats.num_waiting);
+  to.set_running(from.stats.num_running);
+  to.set_queued_tokens(from.stats.queued_tokens);
+  to.set_blocks_pinned(from.stats.blocks_pinned);
+  to.set_blocks_cached(from.stats.blocks_cached);
+  to.set_refused(from.num_refused);
+  to.set_admitted(from.stats.num_admitted);
+  to.set_preemptions(from.stats.num_preemptions);
+  to.set_prompt_tokens(from.stats.prompt_tokens);
+  to.set_generated_tokens(from.stats.generated_tokens);
+  to.set_lifts(from.stats.num_lifts);
+}
+
+absl::Status Loading() { return Unavailable(reason::kLoading, "the model is being loaded"); }
+
+absl::Status NotBuilt(absl::string_view what) {
+  return base::WithReason(absl::UnimplementedError(what), reason::kNotBuilt);
+}
+
 }  // namespace
 
 ::grpc::ServerUnaryReactor* AdminService::GetStats(::grpc::CallbackServerContext* context,
@@ -46,12 +71,76 @@ void Fill(const ServerMetrics& from, v1::RequestStats& to) {
   ::grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   const Pipeline* pipeline = desk_.installed();
   if (pipeline == nullptr) {
-    reactor->Finish(ToGrpcStatus(Unavailable(reason::kLoading, "the model is being loaded")));
+    reactor->Finish(ToGrpcStatus(Loading()));
     return reactor;
   }
   Fill(pipeline->engine_stats(), *response);
   Fill(pipeline->metrics(), *response->mutable_requests());
+  response->mutable_requests()->set_unauthenticated(desk_.num_unauthenticated());
+  for (const TenantReport& tenant : pipeline->tenant_reports()) {
+    Fill(tenant, *response->add_tenants());
+  }
   reactor->Finish(::grpc::Status::OK);
+  return reactor;
+}
+
+AdminService::Reactor* AdminService::Post(Context& context,
+                                          std::function<absl::Status()> command) const {
+  Reactor* reactor = context.DefaultReactor();
+  if (operations_.desk == nullptr) {
+    reactor->Finish(ToGrpcStatus(NotBuilt("this server takes no commands")));
+    return reactor;
+  }
+  const bool posted = operations_.desk->TryPost(
+      [reactor, command = std::move(command)] { reactor->Finish(ToGrpcStatus(command())); });
+  if (!posted) {
+    reactor->Finish(ToGrpcStatus(WithRetryAfter(
+        absl::ResourceExhaustedError("other commands wait already, or the server is stopping"),
+        kRetryAfterMs)));
+  }
+  return reactor;
+}
+
+AdminService::Reactor* AdminService::FlushPrefixCache(Context* context,
+                                                      const v1::FlushPrefixCacheRequest* request,
+                                                      v1::FlushPrefixCacheResponse* response) {
+  return Post(*context, [this, request, response]() -> absl::Status {
+    Pipeline* pipeline = desk_.installed();
+    if (pipeline == nullptr) return Loading();
+    std::optional<std::string> tenant;
+    if (request->has_tenant()) tenant = request->tenant();
+    PAGODA_ASSIGN_OR_RETURN(const std::int32_t dropped, pipeline->FlushPrefixCache(tenant));
+    base::LogInfo(absl::StrCat("flushed the prefix cache of ", tenant.value_or("all tenants"), ": ",
+                               dropped, " blocks"));
+    response->set_blocks_dropped(dropped);
+    return absl::OkStatus();
+  });
+}
+
+AdminService::Reactor* AdminService::Reload(Context* context, const v1::ReloadRequest*,
+                                            v1::ReloadResponse* response) {
+  return Post(*context, [this, response]() -> absl::Status {
+    if (!operations_.reload) return NotBuilt("this server has nothing to reload");
+    PAGODA_ASSIGN_OR_RETURN(const ReloadReport report, operations_.reload());
+    response->set_in_effect(report.in_effect);
+    response->set_summary(report.summary);
+    return absl::OkStatus();
+  });
+}
+
+AdminService::Reactor* AdminService::Drain(Context* context, const v1::DrainRequest*,
+                                           v1::DrainResponse*) {
+  Reactor* reactor = context->DefaultReactor();
+  if (operations_.drain) operations_.drain();
+  reactor->Finish(operations_.drain ? ::grpc::Status::OK
+                                    : ToGrpcStatus(NotBuilt("this server takes no commands")));
+  return reactor;
+}
+
+AdminService::Reactor* AdminService::DumpJournal(Context* context, const v1::DumpJournalRequest*,
+                                                 v1::DumpJournalResponse*) {
+  Reactor* reactor = context->DefaultReactor();
+  reactor->Finish(ToGrpcStatus(NotBuilt("DumpJournal: the scheduler keeps no journal yet")));
   return reactor;
 }
 
@@ -60,8 +149,9 @@ AdminServer::~AdminServer() {
 }
 
 absl::StatusOr<std::unique_ptr<AdminServer>> AdminServer::Start(const std::string& listen,
-                                                                const FrontDesk& desk) {
-  auto made = std::make_unique<AdminServer>(desk);
+                                                                const FrontDesk& desk,
+                                                                const Operations& operations) {
+  auto made = std::make_unique<AdminServer>(desk, operations);
   ::grpc::ServerBuilder builder;
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddListeningPort(listen, ::grpc::InsecureServerCredentials(), &made->port_);

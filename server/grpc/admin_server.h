@@ -2,28 +2,47 @@
 
 #include <grpcpp/server.h>
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "pagoda/v1/admin.grpc.pb.h"
 #include "server/core/front_desk.h"
+#include "server/core/operations.h"
 
 namespace pagoda::server {
 
-// pagoda.v1.AdminService over the pipeline's own counts. UNAVAILABLE while the model is loading.
-// Threads: gRPC's callbacks; nothing blocks.
+// pagoda.v1.AdminService over the pipeline's own counts and commands. UNAVAILABLE while the model
+// is loading. Threads: gRPC's callbacks, where nothing blocks; commands are answered from the
+// operators' desk.
 class AdminService final : public v1::AdminService::CallbackService {
  public:
-  // Must outlive the server.
-  explicit AdminService(const FrontDesk& desk) : desk_(desk) {}
+  using Context = ::grpc::CallbackServerContext;
+  using Reactor = ::grpc::ServerUnaryReactor;
 
-  ::grpc::ServerUnaryReactor* GetStats(::grpc::CallbackServerContext* context,
-                                       const v1::GetStatsRequest* request,
-                                       v1::Stats* response) override;
+  // What is referred to must outlive the server.
+  AdminService(const FrontDesk& desk, Operations operations)
+      : desk_(desk), operations_(std::move(operations)) {}
+
+  Reactor* GetStats(Context* context, const v1::GetStatsRequest* request,
+                    v1::Stats* response) override;
+  Reactor* FlushPrefixCache(Context* context, const v1::FlushPrefixCacheRequest* request,
+                            v1::FlushPrefixCacheResponse* response) override;
+  Reactor* Reload(Context* context, const v1::ReloadRequest* request,
+                  v1::ReloadResponse* response) override;
+  Reactor* Drain(Context* context, const v1::DrainRequest* request,
+                 v1::DrainResponse* response) override;
+  Reactor* DumpJournal(Context* context, const v1::DumpJournalRequest* request,
+                       v1::DumpJournalResponse* response) override;
 
  private:
+  // Has `command` carried out, and the call finished with what it returns.
+  Reactor* Post(Context& context, std::function<absl::Status()> command) const;
+
   const FrontDesk& desk_;
+  const Operations operations_;
 };
 
 // The operators' listener: apart from the door, because it tells of all tenants, and open until the
@@ -32,8 +51,9 @@ class AdminServer {
  public:
   // Errors: Unavailable when the port is taken.
   static absl::StatusOr<std::unique_ptr<AdminServer>> Start(const std::string& listen,
-                                                            const FrontDesk& desk);
-  explicit AdminServer(const FrontDesk& desk) : service_(desk) {}
+                                                            const FrontDesk& desk,
+                                                            const Operations& operations = {});
+  AdminServer(const FrontDesk& desk, const Operations& operations) : service_(desk, operations) {}
   ~AdminServer();  // Waits for no client.
 
   int port() const { return port_; }

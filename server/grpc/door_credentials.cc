@@ -20,51 +20,70 @@
 namespace pagoda::server {
 namespace {
 
-constexpr const char* kClosingText = "the server is stopping; send it again elsewhere";
+constexpr std::string_view kPathKey = ":path";
+constexpr std::string_view kCredentialKey = "authorization";
 
-class ClosingProcessor final : public ::grpc::AuthMetadataProcessor {
+class TlsProcessor final : public ::grpc::AuthMetadataProcessor {
  public:
-  explicit ClosingProcessor(Doorway& doorway) : doorway_(doorway) {}
+  explicit TlsProcessor(CallGate& gate) : gate_(gate) {}
   bool IsBlocking() const override { return false; }
-  ::grpc::Status Process(const InputMetadata&, ::grpc::AuthContext*, OutputMetadata*,
-                         OutputMetadata*) override {
-    if (doorway_.LetIn()) return ::grpc::Status::OK;
-    return {::grpc::StatusCode::UNAVAILABLE, kClosingText};
+  ::grpc::Status Process(const InputMetadata& metadata, ::grpc::AuthContext* connection,
+                         OutputMetadata* /*consumed*/, OutputMetadata* /*response*/) override {
+    PresentedCredentials presented;
+    std::string_view path;
+    for (const auto& [key, value] : metadata) {
+      const std::string_view name(key.data(), key.size());
+      const std::string_view text(value.data(), value.size());
+      if (name == kPathKey) path = text;
+      if (name == kCredentialKey) presented.authorization.push_back(text);
+    }
+    presented.certificate_names = CertificateNames(*connection);
+    return gate_.LetIn(path, presented);
   }
 
  private:
-  Doorway& doorway_;
+  CallGate& gate_;
 };
+
+std::string_view ToView(const grpc_slice& slice) {
+  return {reinterpret_cast<const char*>(GRPC_SLICE_START_PTR(slice)), GRPC_SLICE_LENGTH(slice)};
+}
 
 // Plain text on a port.
 class PlainCredentials final : public ::grpc::ServerCredentials {
  public:
-  explicit PlainCredentials(Doorway& doorway) : doorway_(doorway) {}
+  explicit PlainCredentials(CallGate& gate) : gate_(gate) {}
   void SetAuthMetadataProcessor(
       const std::shared_ptr<::grpc::AuthMetadataProcessor>& /*processor*/) override {
     PAGODA_CHECK_MSG(false, "plain text has its own");
   }
 
  private:
-  static void Process(void* state, grpc_auth_context* /*context*/,
-                      const grpc_metadata* /*metadata*/, std::size_t /*num_metadata*/,
-                      grpc_process_auth_metadata_done_cb done, void* call) {
-    const bool is_in = static_cast<Doorway*>(state)->LetIn();
-    done(call, nullptr, 0, nullptr, 0, is_in ? GRPC_STATUS_OK : GRPC_STATUS_UNAVAILABLE,
-         is_in ? nullptr : kClosingText);
+  static void Process(void* state, grpc_auth_context* /*context*/, const grpc_metadata* metadata,
+                      std::size_t num_metadata, grpc_process_auth_metadata_done_cb done,
+                      void* call) {
+    PresentedCredentials presented;
+    std::string_view path;
+    for (std::size_t i = 0; i < num_metadata; ++i) {
+      const std::string_view key = ToView(metadata[i].key);
+      if (key == kPathKey) path = ToView(metadata[i].value);
+      if (key == kCredentialKey) presented.authorization.push_back(ToView(metadata[i].value));
+    }
+    const ::grpc::Status status = static_cast<CallGate*>(state)->LetIn(path, presented);
+    done(call, nullptr, 0, nullptr, 0, static_cast<grpc_status_code>(status.error_code()),
+         status.ok() ? nullptr : status.error_message().c_str());
   }
 
   int AddPortToServer(const std::string& address, grpc_server* server) override {
     grpc_server_credentials* credentials = grpc_insecure_server_credentials_create();
-    grpc_server_credentials_set_auth_metadata_processor(credentials,
-                                                        {&Process, nullptr, &doorway_});
+    grpc_server_credentials_set_auth_metadata_processor(credentials, {&Process, nullptr, &gate_});
     const int port = grpc_server_add_http2_port(server, address.c_str(), credentials);
     grpc_server_credentials_release(credentials);
     return port;
   }
   bool IsInsecure() const override { return true; }
 
-  Doorway& doorway_;
+  CallGate& gate_;
 };
 
 absl::StatusOr<std::string> ReadPem(const std::string& flag, const std::string& path,
@@ -90,8 +109,8 @@ absl::StatusOr<std::string> ReadPem(const std::string& flag, const std::string& 
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<::grpc::ServerCredentials>> MakeDoorCredentials(
-    const TlsFiles& files, Doorway& doorway) {
-  if (!files.any()) return std::make_shared<PlainCredentials>(doorway);
+    const TlsFiles& files, CallGate& gate) {
+  if (!files.any()) return std::make_shared<PlainCredentials>(gate);
   if (files.cert.empty() || files.key.empty()) {
     return absl::InvalidArgumentError("--tls-cert and --tls-key go together; give both");
   }
@@ -102,10 +121,14 @@ absl::StatusOr<std::shared_ptr<::grpc::ServerCredentials>> MakeDoorCredentials(
   if (!files.client_ca.empty()) {
     PAGODA_ASSIGN_OR_RETURN(tls.pem_root_certs,
                             ReadPem("--tls-client-ca", files.client_ca, "CERTIFICATE"));
-    tls.client_certificate_request = GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY;
+    // With tenants the gate asks call by call, and a token does as well as a certificate.
+    tls.client_certificate_request =
+        gate.desk().authenticator().mode() == Authenticator::Mode::kTenants
+            ? GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_AND_VERIFY
+            : GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY;
   }
   auto credentials = ::grpc::SslServerCredentials(tls);
-  credentials->SetAuthMetadataProcessor(std::make_shared<ClosingProcessor>(doorway));
+  credentials->SetAuthMetadataProcessor(std::make_shared<TlsProcessor>(gate));
   return credentials;
 }
 

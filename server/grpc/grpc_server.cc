@@ -36,8 +36,8 @@ void SetLimits(const GrpcServerOptions& options, ::grpc::ServerBuilder& builder)
 }
 
 // Whether a server with these files starts where nothing else can be in the way.
-bool CanStart(const TlsFiles& files, Doorway& doorway) {
-  const auto credentials = MakeDoorCredentials(files, doorway);
+bool CanStart(const TlsFiles& files, CallGate& gate) {
+  const auto credentials = MakeDoorCredentials(files, gate);
   if (!credentials.ok()) return false;
   ::grpc::ServerBuilder builder;
   int port = 0;
@@ -49,16 +49,16 @@ bool CanStart(const TlsFiles& files, Doorway& doorway) {
 }
 
 // gRPC says only that it could not start; what stands in the way is found by trying without.
-absl::Status WhyNotStarted(const GrpcServerOptions& options, Doorway& doorway) {
+absl::Status WhyNotStarted(const GrpcServerOptions& options, CallGate& gate) {
   const TlsFiles& tls = options.tls;
   const TlsFiles without_ca = {.cert = tls.cert, .key = tls.key, .client_ca = ""};
-  if (tls.any() && !CanStart(without_ca, doorway)) {
+  if (tls.any() && !CanStart(without_ca, gate)) {
     return absl::InvalidArgumentError(
         absl::StrCat("--tls-cert ", tls.cert, " and --tls-key ", tls.key,
                      ": not a certificate chain and its private key; give two PEM files that "
                      "belong together"));
   }
-  if (!tls.client_ca.empty() && !CanStart(tls, doorway)) {
+  if (!tls.client_ca.empty() && !CanStart(tls, gate)) {
     return absl::InvalidArgumentError(absl::StrCat("--tls-client-ca ", tls.client_ca,
                                                    ": holds no certificate that can be read; give "
                                                    "a PEM file of CA certificates"));
@@ -72,7 +72,7 @@ absl::Status WhyNotStarted(const GrpcServerOptions& options, Doorway& doorway) {
 }  // namespace
 
 GrpcServer::GrpcServer(FrontDesk& desk, const base::ClockSource& clock)
-    : desk_(desk), inference_(desk, clock), health_(desk.lifecycle()) {}
+    : desk_(desk), gate_(doorway_, desk), inference_(desk, clock), health_(desk.lifecycle()) {}
 
 absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcServerOptions& options,
                                                               FrontDesk& desk,
@@ -83,7 +83,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcServerOp
   }();
   PAGODA_CHECK(reflection);
   std::unique_ptr<GrpcServer> made(new GrpcServer(desk, clock));
-  PAGODA_ASSIGN_OR_RETURN(auto credentials, MakeDoorCredentials(options.tls, made->doorway_));
+  PAGODA_ASSIGN_OR_RETURN(auto credentials, MakeDoorCredentials(options.tls, made->gate_));
   ::grpc::ServerBuilder builder;
   SetLimits(options, builder);
   builder.AddListeningPort(options.listen, std::move(credentials), &made->port_);
@@ -94,7 +94,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcServerOp
   builder.experimental().SetInterceptorCreators(std::move(watches));
   made->server_ = builder.BuildAndStart();
   if (made->server_ == nullptr || made->port_ == 0) {
-    return WhyNotStarted(options, made->doorway_);
+    return WhyNotStarted(options, made->gate_);
   }
   desk.lifecycle().SetListener(&made->health_);
   return made;

@@ -10,6 +10,7 @@
 #include "base/instant.h"
 #include "base/runtime/clock.h"
 #include "server/core/front_desk.h"
+#include "server/grpc/call_gate.h"
 #include "server/grpc/door_credentials.h"
 #include "server/grpc/doorway.h"
 #include "server/grpc/health_service.h"
@@ -50,6 +51,7 @@ class GrpcServer {
 
   FrontDesk& desk_;
   Doorway doorway_;
+  CallGate gate_;
   InferenceService inference_;
   HealthService health_;
   std::unique_ptr<::grpc::Server> server_;

@@ -7,6 +7,7 @@
 
 #include "base/status_macros.h"
 #include "server/core/text_calls.h"
+#include "server/grpc/call_gate.h"
 #include "server/grpc/reply_conversion.h"
 #include "server/grpc/request_conversion.h"
 #include "server/grpc/status_mapping.h"
@@ -19,6 +20,19 @@ using ::grpc::ServerUnaryReactor;
 using Bytes = InferenceService::Bytes;
 using Context = InferenceService::Context;
 using Tokens = std::vector<base::TokenId>;
+
+// Who calls, and what they then reach.
+struct Entered {
+  Principal caller;
+  Pipeline* pipeline;
+};
+
+absl::StatusOr<Entered> Enter(const FrontDesk& desk, const Context& context) {
+  PAGODA_ASSIGN_OR_RETURN(Principal caller,
+                          desk.authenticator().Authenticate(CredentialsOf(context)));
+  PAGODA_ASSIGN_OR_RETURN(Pipeline * pipeline, desk.Accepting());
+  return Entered{std::move(caller), pipeline};
+}
 
 // A unary call that is to be finished, from any thread, once.
 struct Unary {
@@ -49,7 +63,8 @@ void FinishTokenize(const Unary& call, const ServedModel& model,
 }
 
 absl::Status PostTokenize(const FrontDesk& desk, const Bytes& bytes, const Unary& call) {
-  PAGODA_ASSIGN_OR_RETURN(Pipeline * pipeline, desk.Accepting());
+  PAGODA_ASSIGN_OR_RETURN(const Entered entered, Enter(desk, *call.context));
+  const auto& [caller, pipeline] = entered;
   PAGODA_ASSIGN_OR_RETURN(auto request, ParseMessage<v1::TokenizeRequest>(bytes));
   PAGODA_RETURN_IF_ERROR(pipeline->CheckModelName(request.model()));
   PAGODA_ASSIGN_OR_RETURN(PromptInput input, ToPromptInput(request));
@@ -57,11 +72,12 @@ absl::Status PostTokenize(const FrontDesk& desk, const Bytes& bytes, const Unary
   auto done = [call, &model](const absl::StatusOr<Tokens>& tokens, std::string rendered) {
     FinishTokenize(call, model, tokens, std::move(rendered));
   };
-  return pipeline->PostTextCall(MakeTokenizeCall(std::move(input), model, std::move(done)));
+  return pipeline->PostTextCall(caller, MakeTokenizeCall(std::move(input), model, std::move(done)));
 }
 
 absl::Status PostDetokenize(const FrontDesk& desk, const Bytes& bytes, const Unary& call) {
-  PAGODA_ASSIGN_OR_RETURN(Pipeline * pipeline, desk.Accepting());
+  PAGODA_ASSIGN_OR_RETURN(const Entered entered, Enter(desk, *call.context));
+  const auto& [caller, pipeline] = entered;
   PAGODA_ASSIGN_OR_RETURN(const auto request, ParseMessage<v1::DetokenizeRequest>(bytes));
   PAGODA_RETURN_IF_ERROR(pipeline->CheckModelName(request.model()));
   const bool skip = !request.has_skip_special_tokens() || request.skip_special_tokens();
@@ -72,22 +88,22 @@ absl::Status PostDetokenize(const FrontDesk& desk, const Bytes& bytes, const Una
     call.Reply(reply);
   };
   return pipeline->PostTextCall(
-      MakeDetokenizeCall(Tokens(request.token_ids().begin(), request.token_ids().end()), skip,
-                         pipeline->model(), std::move(done)));
+      caller, MakeDetokenizeCall(Tokens(request.token_ids().begin(), request.token_ids().end()),
+                                 skip, pipeline->model(), std::move(done)));
 }
 
 absl::Status ReplyModel(const FrontDesk& desk, const Bytes& bytes, const Unary& call) {
-  PAGODA_ASSIGN_OR_RETURN(const Pipeline* pipeline, desk.Accepting());
+  PAGODA_ASSIGN_OR_RETURN(const Entered entered, Enter(desk, *call.context));
   PAGODA_ASSIGN_OR_RETURN(const auto request, ParseMessage<v1::GetModelRequest>(bytes));
-  PAGODA_RETURN_IF_ERROR(pipeline->CheckModelName(request.model()));
-  call.Reply(ToModel(pipeline->model()));
+  PAGODA_RETURN_IF_ERROR(entered.pipeline->CheckModelName(request.model()));
+  call.Reply(ToModel(entered.pipeline->model()));
   return absl::OkStatus();
 }
 
 absl::Status ReplyModels(const FrontDesk& desk, const Unary& call) {
-  PAGODA_ASSIGN_OR_RETURN(const Pipeline* pipeline, desk.Accepting());
+  PAGODA_ASSIGN_OR_RETURN(const Entered entered, Enter(desk, *call.context));
   v1::ListModelsResponse reply;
-  *reply.add_models() = ToModel(pipeline->model());
+  *reply.add_models() = ToModel(entered.pipeline->model());
   call.Reply(reply);
   return absl::OkStatus();
 }
@@ -104,12 +120,12 @@ InferenceService::StreamWriter* InferenceService::StartStream(Context& context,
                                                               const Bytes& bytes) {
   auto* reactor = new StreamReactor(context, streams_);
   const auto start = [&]() -> absl::Status {
-    PAGODA_ASSIGN_OR_RETURN(Pipeline * pipeline, desk_.Accepting());
+    PAGODA_ASSIGN_OR_RETURN(const Entered entered, Enter(desk_, context));
     PAGODA_ASSIGN_OR_RETURN(Request request, ParseMessage<Request>(bytes));
     PAGODA_ASSIGN_OR_RETURN(CallInput input, ToCallInput(request));
     input.fields.deadline =
         ToInstant(context.deadline(), std::chrono::system_clock::now(), clock_.Now());
-    reactor->Start(*pipeline, std::move(input));
+    reactor->Start(*entered.pipeline, entered.caller, std::move(input));
     return absl::OkStatus();
   };
   if (absl::Status status = start(); !status.ok()) reactor->Refuse(status);

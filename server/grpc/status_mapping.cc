@@ -94,7 +94,7 @@ void AddRetryDetails(const absl::Status& status, google::rpc::Status& rpc) {
   if (base::ReasonOf(status) != reason::kQueueFull) return;
   google::rpc::QuotaFailure detail;
   auto* violation = detail.add_violations();
-  violation->set_subject("tenant:default");
+  violation->set_subject("tenant:" + TenantOf(status));
   violation->set_description(Cut(status.message()));
   rpc.add_details()->PackFrom(detail);
 }

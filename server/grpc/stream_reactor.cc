@@ -13,8 +13,8 @@ StreamReactor::StreamReactor(::grpc::CallbackServerContext& context, base::Gate&
   PAGODA_CHECK(open_.TryEnter() == base::Gate::Entry::kEntered);
 }
 
-void StreamReactor::Start(Pipeline& pipeline, CallInput input) {
-  auto stream = pipeline.Start(std::move(input), *this);
+void StreamReactor::Start(Pipeline& pipeline, const Principal& caller, CallInput input) {
+  auto stream = pipeline.Start(caller, std::move(input), *this);
   if (!stream.ok()) return Refuse(stream.status());
   numerics_id_ = pipeline.model().card.numerics_id;
   stream_ = *std::move(stream);

@@ -25,7 +25,7 @@ class StreamReactor final : public ::grpc::ServerWriteReactor<::grpc::ByteBuffer
 
   // Takes the request in, or finishes the call with why not. One of the two, once, before gRPC gets
   // the reactor.
-  void Start(Pipeline& pipeline, CallInput input);
+  void Start(Pipeline& pipeline, const Principal& caller, CallInput input);
   void Refuse(const absl::Status& status);
 
   void OnReplyReady() override { Pump(); }

@@ -39,7 +39,39 @@ class ScriptedEngine final : public server::EnginePort {
     pauses_.push_back(paused);
     mail_.push_back({id, std::nullopt, std::nullopt, paused});
   }
-  std::uint64_t epoch(base::TenantId) const override { return 7; }
+  // 7 for the first tenant, 8 for the next one.
+  std::uint64_t epoch(base::TenantId tenant) const override { return 7 + tenant.value(); }
+  std::vector<scheduler::TenantStats> tenant_stats() const override {
+    base::MutexLock lock(mutex_);
+    return tenant_stats_;
+  }
+  void SetTenantStats(std::vector<scheduler::TenantStats> stats) {
+    base::MutexLock lock(mutex_);
+    tenant_stats_ = std::move(stats);
+  }
+  // Answers at once; what was asked is kept.
+  absl::StatusOr<std::int32_t> FlushPrefixCache(std::optional<base::TenantId> tenant) override {
+    base::MutexLock lock(mutex_);
+    flushes_.push_back(tenant);
+    return 11;
+  }
+  absl::Status Reconfigure(std::vector<scheduler::TenantConfig> tenants) override {
+    base::MutexLock lock(mutex_);
+    reconfigured_ = std::move(tenants);
+    return reconfigure_answer_;
+  }
+  void AnswerReconfigure(absl::Status answer) {
+    base::MutexLock lock(mutex_);
+    reconfigure_answer_ = std::move(answer);
+  }
+  std::vector<std::optional<base::TenantId>> flushes() const {
+    base::MutexLock lock(mutex_);
+    return flushes_;
+  }
+  std::vector<scheduler::TenantConfig> reconfigured() const {
+    base::MutexLock lock(mutex_);
+    return reconfigured_;
+  }
   engine::EngineStats stats() const override {
     base::MutexLock lock(mutex_);
     return stats_;
@@ -206,6 +238,10 @@ class ScriptedEngine final : public server::EnginePort {
   std::vector<bool> pauses_ PAGODA_GUARDED_BY(mutex_);
   engine::EngineStats stats_ PAGODA_GUARDED_BY(mutex_);
   std::int32_t num_cancels_ PAGODA_GUARDED_BY(mutex_) = 0;
+  std::vector<scheduler::TenantStats> tenant_stats_ PAGODA_GUARDED_BY(mutex_);
+  std::vector<std::optional<base::TenantId>> flushes_ PAGODA_GUARDED_BY(mutex_);
+  std::vector<scheduler::TenantConfig> reconfigured_ PAGODA_GUARDED_BY(mutex_);
+  absl::Status reconfigure_answer_ PAGODA_GUARDED_BY(mutex_);
 };
 
 }  // namespace pagoda::fakes

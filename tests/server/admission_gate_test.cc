@@ -18,7 +18,25 @@ TEST(AdmissionGate, ATenantThatFillsItsShareLeavesTheOthersAlone) {
   EXPECT_TRUE(a.ok() && b.ok());
   EXPECT_EQ(base::ReasonOf(gate.TryEnter(kFirst, 1).status()), reason::kQueueFull);
   EXPECT_TRUE(gate.TryEnter(kSecond, 1).ok());
-  EXPECT_EQ(gate.max_requests(), 3);
+  EXPECT_EQ(gate.num_refused(kFirst), 1);
+  EXPECT_EQ(gate.num_refused(kSecond), 0);
+}
+
+TEST(AdmissionGate, NewBoundsHoldForWhoComesAndNotForWhoIsInside) {
+  AdmissionGate gate({{"one", 2, 100}, {"two", 1, 100}});
+  auto a = gate.TryEnter(kFirst, 1);
+  auto b = gate.TryEnter(kFirst, 1);
+  gate.SetBounds({{"one", 1, 100}, {"two", 2, 100}});
+  EXPECT_EQ(gate.num_inside(), 2);
+  const absl::Status refused = gate.TryEnter(kFirst, 1).status();
+  EXPECT_EQ(TenantOf(refused), "one");
+  EXPECT_NE(refused.message().find("2 of 1 requests"), absl::string_view::npos);
+  a->Release();
+  EXPECT_FALSE(gate.TryEnter(kFirst, 1).ok());
+  b->Release();
+  EXPECT_TRUE(gate.TryEnter(kFirst, 1).ok());
+  auto c = gate.TryEnter(kSecond, 1);
+  EXPECT_TRUE(gate.TryEnter(kSecond, 1).ok());
 }
 
 TEST(AdmissionGate, GivesBackEverythingOnceHoweverThePermitMoves) {

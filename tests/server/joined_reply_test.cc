@@ -49,7 +49,8 @@ TEST(JoinedReply, ConcurrentRepliesAreWholeThroughPausesAndResumes) {
       for (int turn = 0; turn < 20; ++turn) {
         const int length = 1 + (c * 37 + turn * 11) % 200;
         JoinedReply reply;
-        auto stream = threaded.world.pipeline.Start(World::Ids({0}, length), reply);
+        auto stream =
+            threaded.world.pipeline.Start(threaded.world.caller, World::Ids({0}, length), reply);
         ASSERT_TRUE(stream.ok());
         const ReplyPart& whole = reply.Wait(**stream);
         EXPECT_TRUE(whole.end->status.ok());
@@ -71,7 +72,8 @@ TEST(JoinedReply, CancelsThatRaceWithTheEndLeaveOneEndAndNothingBehind) {
     clients.emplace_back([&threaded, &ended, c] {
       for (int turn = 0; turn < 50; ++turn) {
         JoinedReply reply;
-        auto stream = threaded.world.pipeline.Start(World::Ids({0}, 1 + (c + turn) % 5), reply);
+        auto stream = threaded.world.pipeline.Start(threaded.world.caller,
+                                                    World::Ids({0}, 1 + (c + turn) % 5), reply);
         ASSERT_TRUE(stream.ok());
         for (int spin = 0; spin < turn * 20; ++spin) std::this_thread::yield();
         std::jthread canceller([&stream] { (*stream)->Cancel(); });

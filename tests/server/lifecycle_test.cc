@@ -52,7 +52,8 @@ TEST(Lifecycle, AStallTakesHealthDownForAsLongAsItLastsAndAFailureForGood) {
 
 TEST(FrontDesk, HasNoPipelineBeforeOneIsInstalledAndTheServerServes) {
   World world;
-  FrontDesk desk;
+  const Authenticator authenticator(Authenticator::Mode::kOneTenant, {});
+  FrontDesk desk(authenticator);
   EXPECT_EQ(base::ReasonOf(desk.Accepting().status()), reason::kLoading);
   desk.lifecycle().MoveTo(ServerState::kServing);
   EXPECT_EQ(base::ReasonOf(desk.Accepting().status()), reason::kLoading);

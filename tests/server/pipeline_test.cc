@@ -94,7 +94,7 @@ TEST(Pipeline, AnEmptyBadWordEndsTheRequestByItsField) {
   FakeReader reader;
   CallInput input = World::Ids({0});
   input.bad_words = {" "};
-  const auto stream = world.pipeline.Start(std::move(input), reader);
+  const auto stream = world.pipeline.Start(world.caller, std::move(input), reader);
   ASSERT_TRUE(stream.ok());
   world.RunText();
   EXPECT_EQ(base::FieldOf(EndOf(**stream)), "bad_words");
@@ -165,7 +165,7 @@ TEST(Pipeline, WhatDoesNotFitTheGateIsRefusedAtOnceWithAHintAndTheRestGoesOn) {
   FakeReader reader;
   const auto first = world.MustStart(World::Ids({0}), reader);
   const auto second = world.MustStart(World::Ids({0}), reader);
-  const auto third = world.pipeline.Start(World::Ids({0}), reader);
+  const auto third = world.pipeline.Start(world.caller, World::Ids({0}), reader);
   EXPECT_EQ(third.status().code(), StatusCode::kResourceExhausted);
   EXPECT_EQ(base::ReasonOf(third.status()), reason::kQueueFull);
   EXPECT_TRUE(RetryAfterMsOf(third.status()).has_value());
@@ -187,7 +187,7 @@ TEST(Pipeline, QueuedPromptTokensAreBoundedAndFreedByTheFirstToken) {
   World world(options);
   FakeReader reader;
   const auto first = world.MustStart(World::Ids({0, 1, 2, 3, 4, 5}), reader);
-  EXPECT_EQ(world.pipeline.Start(World::Ids({0, 1, 2, 3, 4}), reader).status().code(),
+  EXPECT_EQ(world.pipeline.Start(world.caller, World::Ids({0, 1, 2, 3, 4}), reader).status().code(),
             StatusCode::kResourceExhausted);
   world.engine.Deliver(first->identity().id, {1});
   const auto second = world.MustStart(World::Ids({0, 1, 2, 3, 4}), reader);
@@ -202,7 +202,7 @@ TEST(Pipeline, RefusesBadRequestsByFieldBeforeTheyCostAnything) {
   World world;
   FakeReader reader;
   const auto refused = [&](CallInput input) {
-    return world.pipeline.Start(std::move(input), reader).status();
+    return world.pipeline.Start(world.caller, std::move(input), reader).status();
   };
   CallInput input = World::Ids({0});
   input.fields.temperature = -1.0f;
@@ -236,7 +236,7 @@ TEST(Pipeline, EdgeLengthsOfPromptsEndWithTheirOwnStatusAndDisturbNobody) {
     CallInput input = World::Ids(std::vector<base::TokenId>(prompt, 1));
     input.fields.max_tokens = max_tokens;
     FakeReader reader;
-    auto stream = world.pipeline.Start(std::move(input), reader);
+    auto stream = world.pipeline.Start(world.caller, std::move(input), reader);
     if (!stream.ok()) return stream.status();
     world.RunText();
     world.engine.ReadMail();
@@ -263,19 +263,19 @@ TEST(Pipeline, FaultsFoundWhilePreparingEndTheRequestWithTheField) {
   World world;
   FakeReader reader;
   CallInput input = World::Ids({0, 999});
-  auto stream = world.pipeline.Start(std::move(input), reader);
+  auto stream = world.pipeline.Start(world.caller, std::move(input), reader);
   ASSERT_TRUE(stream.ok());
   world.RunText();
   EXPECT_EQ(EndOf(**stream).code(), StatusCode::kInvalidArgument);
   input = World::Ids({0});
   input.stops = {""};
-  stream = world.pipeline.Start(std::move(input), reader);
+  stream = world.pipeline.Start(world.caller, std::move(input), reader);
   ASSERT_TRUE(stream.ok());
   world.RunText();
   EXPECT_EQ(base::FieldOf(EndOf(**stream)), "stop");
   input = World::Ids({0});
   input.prompt = ChatPrompt{{{"user", "hi"}}, true};
-  stream = world.pipeline.Start(std::move(input), reader);
+  stream = world.pipeline.Start(world.caller, std::move(input), reader);
   ASSERT_TRUE(stream.ok());
   world.RunText();
   EXPECT_EQ(base::ReasonOf(EndOf(**stream)), reason::kNoChatTemplate);
@@ -286,7 +286,7 @@ TEST(Pipeline, ADeadlineThatPassedBeforePreparationEndsTheRequestThere) {
   FakeReader reader;
   CallInput input = World::Ids({0});
   input.fields.deadline = world.clock.Now().PlusMillis(5);
-  auto stream = world.pipeline.Start(std::move(input), reader);
+  auto stream = world.pipeline.Start(world.caller, std::move(input), reader);
   ASSERT_TRUE(stream.ok());
   world.clock.AdvanceMillis(5);
   world.RunText();
@@ -319,13 +319,13 @@ TEST(Pipeline, NothingIsTakenWhileLoadingOrDraining) {
   options.serving = false;
   World world(options);
   FakeReader reader;
-  EXPECT_EQ(base::ReasonOf(world.pipeline.Start(World::Ids({0}), reader).status()),
+  EXPECT_EQ(base::ReasonOf(world.pipeline.Start(world.caller, World::Ids({0}), reader).status()),
             reason::kLoading);
   world.lifecycle.MoveTo(ServerState::kServing);
   const auto running = world.MustStart(World::Ids({0}), reader);
   world.lifecycle.MoveTo(ServerState::kDraining);
   world.pipeline.CloseGate();
-  const absl::Status refused = world.pipeline.Start(World::Ids({0}), reader).status();
+  const absl::Status refused = world.pipeline.Start(world.caller, World::Ids({0}), reader).status();
   EXPECT_EQ(refused.code(), StatusCode::kUnavailable);
   EXPECT_EQ(base::ReasonOf(refused), reason::kDraining);
   EXPECT_FALSE(world.pipeline.WaitUntilEmpty(base::Instant::FromNanos(0)));
@@ -338,7 +338,7 @@ TEST(Pipeline, NothingIsTakenWhileLoadingOrDraining) {
 TEST(Pipeline, WhatIsStillBeingPreparedWhenSubmissionsCloseEndsWithShutdown) {
   World world;
   FakeReader reader;
-  auto stream = world.pipeline.Start(World::Ids({0}), reader);
+  auto stream = world.pipeline.Start(world.caller, World::Ids({0}), reader);
   ASSERT_TRUE(stream.ok());
   world.pipeline.CloseSubmissions();
   world.RunText();
@@ -351,7 +351,7 @@ TEST(Pipeline, AFailedEngineEndsEveryRequestTakesHealthDownAndRefusesNewOnes) {
   World world;
   FakeReader reader;
   const auto running = world.MustStart(World::Ids({0}), reader);
-  auto queued = world.pipeline.Start(World::Ids({0}), reader);
+  auto queued = world.pipeline.Start(world.caller, World::Ids({0}), reader);
   ASSERT_TRUE(queued.ok());
   EXPECT_TRUE(world.lifecycle.healthy());
   world.engine.FailForGood(absl::InternalError("device lost"));
@@ -362,7 +362,7 @@ TEST(Pipeline, AFailedEngineEndsEveryRequestTakesHealthDownAndRefusesNewOnes) {
     EXPECT_EQ(status.code(), StatusCode::kInternal);
     EXPECT_EQ(base::ReasonOf(status), reason::kEngineFailed);
   }
-  EXPECT_EQ(base::ReasonOf(world.pipeline.Start(World::Ids({0}), reader).status()),
+  EXPECT_EQ(base::ReasonOf(world.pipeline.Start(world.caller, World::Ids({0}), reader).status()),
             reason::kEngineFailed);
 }
 
@@ -373,13 +373,13 @@ TEST(Pipeline, TextCallsRunOnTextWorkersWithinTheirBound) {
     return MakeDetokenizeCall({0, 1}, true, world.pipeline.model(),
                               [&](absl::StatusOr<std::string> got) { text += *got; });
   };
-  EXPECT_TRUE(world.pipeline.PostTextCall(call()).ok());
-  EXPECT_TRUE(world.pipeline.PostTextCall(call()).ok());
-  EXPECT_EQ(base::ReasonOf(world.pipeline.PostTextCall(call())), reason::kQueueFull);
+  EXPECT_TRUE(world.pipeline.PostTextCall(world.caller, call()).ok());
+  EXPECT_TRUE(world.pipeline.PostTextCall(world.caller, call()).ok());
+  EXPECT_EQ(base::ReasonOf(world.pipeline.PostTextCall(world.caller, call())), reason::kQueueFull);
   EXPECT_EQ(text, "");
   world.RunText();
   EXPECT_EQ(text, "abab");
-  EXPECT_TRUE(world.pipeline.PostTextCall(call()).ok());
+  EXPECT_TRUE(world.pipeline.PostTextCall(world.caller, call()).ok());
   world.RunText();
 }
 

@@ -334,7 +334,7 @@ TEST(ResponseStream, ACancelAfterTheEndChangesNothing) {
 TEST(ResponseStream, ACancelBeforePreparationNeverReachesTheEngine) {
   World world;
   FakeReader reader;
-  auto stream = world.pipeline.Start(World::Ids({0}), reader);
+  auto stream = world.pipeline.Start(world.caller, World::Ids({0}), reader);
   ASSERT_TRUE(stream.ok());
   (*stream)->Cancel();
   world.RunText();

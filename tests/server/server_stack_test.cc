@@ -27,7 +27,8 @@ class TinyServer : public testing::Test {
   }
 
   ServerConfig config;
-  FrontDesk desk;
+  const Authenticator authenticator{Authenticator::Mode::kOneTenant, {}};
+  FrontDesk desk{authenticator};
 };
 
 // SIGTERM during a load takes effect at the next of these questions.
@@ -45,6 +46,30 @@ TEST_F(TinyServer, ALoadAsksBeforeEachTensorAndEndsWhereverItIsToldTo) {
     EXPECT_TRUE(absl::IsCancelled(load(stop_at).status())) << stop_at;
     EXPECT_EQ(num_questions, stop_at);
   }
+}
+
+// Before a port is bound or a weight is read.
+TEST_F(TinyServer, ReservesThatDoNotFitThePoolAreRefusedByTheirTenantsWithBothNumbers) {
+  config.tenants = "tenants.conf";
+  config.tenant_settings.resize(2);
+  config.tenant_settings[0].name = "alpha";
+  config.tenant_settings[1].name = "beta";
+  for (TenantSettings& tenant : config.tenant_settings) {
+    tenant.max_queued_requests = 10;
+    tenant.max_queued_tokens = 1000;
+    tenant.reserve_blocks = 10;
+  }
+  EXPECT_TRUE(ServerStack::CheckTenants(config).ok()) << ServerStack::CheckTenants(config);
+  config.tenant_settings[0].reserve_blocks = 1'000'000;
+  const absl::Status status = ServerStack::CheckTenants(config);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(status.message().find("--tenants tenants.conf"), absl::string_view::npos);
+  EXPECT_NE(status.message().find("10000"), absl::string_view::npos) << status;
+  config.tenant_settings[0].reserve_blocks = 10;
+  config.tenant_settings[1].weight = 0;
+  EXPECT_NE(ServerStack::CheckTenants(config).message().find("tenant beta, weight"),
+            absl::string_view::npos)
+      << ServerStack::CheckTenants(config);
 }
 
 TEST_F(TinyServer, AStartedStackServesUntilItIsDrained) {

@@ -189,7 +189,7 @@ class StreamIsUnary : public testing::Test {
   void TearDown() override { stack_->Drain(base::SystemClock().Now()); }
 
   ResponseStreamRef Start(std::uint64_t i, ReplyListener& listener) {
-    auto stream = desk_.installed()->Start(Ask(i), listener);
+    auto stream = desk_.installed()->Start(authenticator_.ServersOwn(), Ask(i), listener);
     PAGODA_CHECK_MSG(stream.ok(), stream.status().ToString());
     return *std::move(stream);
   }
@@ -204,7 +204,8 @@ class StreamIsUnary : public testing::Test {
     return content;
   }
 
-  FrontDesk desk_;
+  const Authenticator authenticator_{Authenticator::Mode::kOneTenant, {}};
+  FrontDesk desk_{authenticator_};
   ServerConfig config_;
   std::unique_ptr<ServerStack> stack_;
   std::vector<Content> whole_;

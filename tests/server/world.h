@@ -45,6 +45,8 @@ struct World {
     std::int32_t num_text_threads = 0;
     StreamBounds stream = {};
     Authenticator::Mode mode = Authenticator::Mode::kOneTenant;
+    // When there are any, these and their credentials instead of `mode`; the bounds are of each.
+    std::vector<TenantCredentials> tenants = {};
     std::int32_t max_model_len = 64;
     std::int64_t max_text_calls = 2;
     bool serving = true;
@@ -68,7 +70,13 @@ struct World {
 
   static PipelineOptions MakeOptions(const Options& options) {
     PipelineOptions made;
-    made.tenants = {{"default", options.max_requests, options.max_queued_tokens}};
+    made.tenants.clear();
+    for (const TenantCredentials& tenant : options.tenants) {
+      made.tenants.push_back({tenant.name, options.max_requests, options.max_queued_tokens});
+    }
+    if (made.tenants.empty()) {
+      made.tenants = {{"default", options.max_requests, options.max_queued_tokens}};
+    }
     made.stream = options.stream;
     made.num_text_threads = options.num_text_threads;
     made.max_text_calls = options.max_text_calls;
@@ -77,9 +85,18 @@ struct World {
     return made;
   }
 
+  static std::unique_ptr<Authenticator> MakeAuthenticator(const Options& options) {
+    using Secret = scheduler::NamespaceMinter::Secret;
+    if (options.tenants.empty()) return std::make_unique<Authenticator>(options.mode, Secret{});
+    return std::make_unique<Authenticator>(Secret{}, options.tenants);
+  }
+
   World() : World(Options{}) {}
   explicit World(const Options& options)
-      : authenticator(options.mode, {}),
+      : made_authenticator(MakeAuthenticator(options)),
+        authenticator(*made_authenticator),
+        desk(authenticator),
+        caller(authenticator.ServersOwn()),
         pipeline(MakeOptions(options), MakeModel(options), authenticator, lifecycle, clock) {
     engine.Connect(pipeline);
     pipeline.Connect(engine);
@@ -102,7 +119,7 @@ struct World {
 
   // Starts and prepares; the request is in the engine afterwards.
   ResponseStreamRef MustStart(CallInput input, ReplyListener& reader) {
-    auto stream = pipeline.Start(std::move(input), reader);
+    auto stream = pipeline.Start(caller, std::move(input), reader);
     PAGODA_CHECK_MSG(stream.ok(), stream.status().ToString());
     RunText();
     engine.ReadMail();
@@ -111,10 +128,12 @@ struct World {
   void RunText() { pipeline.RunPendingText(); }
 
   fakes::ManualClock clock;
+  std::unique_ptr<Authenticator> made_authenticator;
+  Authenticator& authenticator;
   FrontDesk desk;
   Lifecycle& lifecycle = desk.lifecycle();
   fakes::ScriptedEngine engine;
-  Authenticator authenticator;
+  const Principal caller;  // of the first tenant
   Pipeline pipeline;
 };
 

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <optional>
+
 #include "tests/server/grpc/door_world.h"
 
 namespace pagoda::server {
@@ -33,7 +36,7 @@ TEST(AdminServer, TellsTheEnginesAndThePipelinesCounts) {
   FakeReader reader;
   CallInput bad = World::Ids({0});
   bad.model = "nobody";
-  EXPECT_FALSE(world.pipeline.Start(std::move(bad), reader).ok());
+  EXPECT_FALSE(world.pipeline.Start(world.caller, std::move(bad), reader).ok());
   const auto admin = AdminServer::Start("127.0.0.1:0", world.desk);
   ASSERT_TRUE(admin.ok()) << admin.status().ToString();
   v1::Stats stats;
@@ -51,8 +54,119 @@ TEST(AdminServer, TellsTheEnginesAndThePipelinesCounts) {
   EXPECT_EQ(stats.engine().preemptions(), 4);
 }
 
+// A world of two tenants and its admin service with commands.
+struct Commanded {
+  static World::Options TwoTenants() {
+    World::Options options;
+    options.tenants = {{.name = "alpha", .token_digests = {}, .certificate_names = {}},
+                       {.name = "beta", .token_digests = {}, .certificate_names = {}}};
+    return options;
+  }
+
+  Commanded() {
+    Operations operations;
+    operations.desk = &operators;
+    operations.reload = [this] { return report; };
+    operations.drain = [this] { ++num_drains; };
+    auto started = AdminServer::Start("127.0.0.1:0", world.desk, operations);
+    PAGODA_CHECK_MSG(started.ok(), started.status().ToString());
+    admin = *std::move(started);
+    stub = v1::AdminService::NewStub(::grpc::CreateChannel(
+        "127.0.0.1:" + std::to_string(admin->port()), ::grpc::InsecureChannelCredentials()));
+  }
+
+  ::grpc::Status Flush(const std::optional<std::string>& tenant,
+                       v1::FlushPrefixCacheResponse& response) {
+    ::grpc::ClientContext context;
+    v1::FlushPrefixCacheRequest request;
+    if (tenant.has_value()) request.set_tenant(*tenant);
+    return stub->FlushPrefixCache(&context, request, &response);
+  }
+
+  World world{TwoTenants()};
+  absl::StatusOr<ReloadReport> report = absl::InvalidArgumentError("weight = 0");
+  std::atomic<int> num_drains = 0;
+  OperatorDesk operators;
+  std::unique_ptr<AdminServer> admin;
+  std::unique_ptr<v1::AdminService::Stub> stub;
+};
+
+TEST(AdminServer, FlushesOneTenantByNameOrAllAndSaysWhatItDropped) {
+  Commanded commanded;
+  v1::FlushPrefixCacheResponse response;
+  ASSERT_TRUE(commanded.Flush("beta", response).ok());
+  EXPECT_EQ(response.blocks_dropped(), 11);
+  ASSERT_TRUE(commanded.Flush(std::nullopt, response).ok());
+  const auto flushes = commanded.world.engine.flushes();
+  ASSERT_EQ(flushes.size(), 2u);
+  EXPECT_EQ(flushes[0], base::TenantId{1});
+  EXPECT_EQ(flushes[1], std::nullopt);
+  const ::grpc::Status unknown = commanded.Flush("gamma", response);
+  EXPECT_EQ(unknown.error_code(), ::grpc::StatusCode::NOT_FOUND);
+  EXPECT_NE(unknown.error_message().find("known are alpha, beta"), std::string::npos);
+  EXPECT_EQ(commanded.world.engine.flushes().size(), 2u);
+}
+
+TEST(AdminServer, ReloadsAndDrainsAndHasNoJournalYet) {
+  Commanded commanded;
+  const auto reload = [&](v1::ReloadResponse& response) {
+    ::grpc::ClientContext context;
+    return commanded.stub->Reload(&context, {}, &response);
+  };
+  v1::ReloadResponse response;
+  const ::grpc::Status bad = reload(response);
+  EXPECT_EQ(bad.error_code(), ::grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(bad.error_message(), "weight = 0");
+  commanded.report = ReloadReport{.in_effect = true, .summary = "2 tenants"};
+  ASSERT_TRUE(reload(response).ok());
+  EXPECT_TRUE(response.in_effect());
+  EXPECT_EQ(response.summary(), "2 tenants");
+  ::grpc::ClientContext drain_context, journal_context;
+  v1::DrainResponse drained;
+  EXPECT_TRUE(commanded.stub->Drain(&drain_context, {}, &drained).ok());
+  EXPECT_EQ(commanded.num_drains.load(), 1);
+  v1::DumpJournalResponse journal;
+  const ::grpc::Status none = commanded.stub->DumpJournal(&journal_context, {}, &journal);
+  EXPECT_EQ(none.error_code(), ::grpc::StatusCode::UNIMPLEMENTED);
+  EXPECT_NE(none.error_message().find("DumpJournal"), std::string::npos);
+}
+
+TEST(AdminServer, TellsEachTenantsFigures) {
+  Commanded commanded;
+  commanded.world.engine.SetTenantStats({{.num_waiting = 1, .num_running = 2},
+                                         {.blocks_pinned = 3,
+                                          .blocks_cached = 4,
+                                          .num_admitted = 5,
+                                          .num_preemptions = 6,
+                                          .num_lifts = 9,
+                                          .prompt_tokens = 7,
+                                          .generated_tokens = 8}});
+  commanded.world.desk.CountUnauthenticated();
+  v1::Stats stats;
+  ASSERT_TRUE(GetStats(*commanded.admin, stats).ok());
+  ASSERT_EQ(stats.tenants_size(), 2);
+  EXPECT_EQ(stats.tenants(0).name(), "alpha");
+  EXPECT_EQ(stats.tenants(0).running(), 2);
+  EXPECT_EQ(stats.tenants(1).blocks_cached(), 4);
+  EXPECT_EQ(stats.tenants(1).generated_tokens(), 8);
+  EXPECT_EQ(stats.tenants(1).lifts(), 9);
+  EXPECT_EQ(stats.requests().unauthenticated(), 1);
+}
+
+TEST(AdminServer, WithoutADeskCommandsAreRefusedByName) {
+  World world;
+  const auto admin = AdminServer::Start("127.0.0.1:0", world.desk);
+  ASSERT_TRUE(admin.ok());
+  const auto stub = v1::AdminService::NewStub(::grpc::CreateChannel(
+      "127.0.0.1:" + std::to_string((*admin)->port()), ::grpc::InsecureChannelCredentials()));
+  ::grpc::ClientContext context;
+  v1::ReloadResponse response;
+  EXPECT_EQ(stub->Reload(&context, {}, &response).error_code(), ::grpc::StatusCode::UNIMPLEMENTED);
+}
+
 TEST(AdminServer, SaysThatTheModelIsLoadingAndThatItsPortIsTaken) {
-  FrontDesk desk;
+  const Authenticator authenticator(Authenticator::Mode::kOneTenant, {});
+  FrontDesk desk(authenticator);
   const auto admin = AdminServer::Start("127.0.0.1:0", desk);
   ASSERT_TRUE(admin.ok());
   v1::Stats stats;

@@ -17,9 +17,12 @@ std::string FileWith(const std::string& name, const std::string& text) {
 
 // With certificates that are real: tests/process/tls_test.cc.
 TEST(DoorCredentials, AFileIsRefusedByItsFlagBeforeAnythingStarts) {
+  const Authenticator authenticator(Authenticator::Mode::kOneTenant, {});
+  FrontDesk desk(authenticator);
   Doorway doorway;
-  const auto why = [&doorway](const TlsFiles& files) {
-    return std::string(MakeDoorCredentials(files, doorway).status().message());
+  CallGate gate(doorway, desk);
+  const auto why = [&gate](const TlsFiles& files) {
+    return std::string(MakeDoorCredentials(files, gate).status().message());
   };
   const std::string cert = FileWith("cert.pem", "-----BEGIN CERTIFICATE-----");
   const std::string key = FileWith("key.pem", "-----BEGIN PRIVATE KEY-----");

@@ -14,14 +14,16 @@ TEST(GrpcServer, APortThatIsTakenIsSaid) {
   DoorWorld door;
   GrpcServerOptions options;
   options.listen = "127.0.0.1:" + std::to_string(door.server->port());
-  FrontDesk desk;
+  const Authenticator authenticator(Authenticator::Mode::kOneTenant, {});
+  FrontDesk desk(authenticator);
   const auto second = GrpcServer::Start(options, desk, base::SystemClock());
   ASSERT_FALSE(second.ok());
   EXPECT_NE(second.status().message().find(options.listen), absl::string_view::npos);
 }
 
 TEST(GrpcServer, TlsFilesThatCannotBeReadOrAreNotAPairAreSaid) {
-  FrontDesk desk;
+  const Authenticator authenticator(Authenticator::Mode::kOneTenant, {});
+  FrontDesk desk(authenticator);
   GrpcServerOptions options;
   options.listen = "127.0.0.1:0";
   options.tls.cert = "no/such/cert.pem";

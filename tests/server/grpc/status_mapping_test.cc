@@ -39,9 +39,8 @@ TEST(StatusMapping, WhatHelpsToRetrySaysWhen) {
   const auto status = ToGrpcStatus(Unavailable(reason::kDraining, "draining"));
   EXPECT_EQ(status.error_code(), ::grpc::StatusCode::UNAVAILABLE);
   EXPECT_EQ(DetailOf<google::rpc::RetryInfo>(status).retry_delay().seconds(), 1);
-  const auto full = ToGrpcStatus(WithRetryAfter(
-      base::WithReason(absl::ResourceExhaustedError("full"), reason::kQueueFull), 1500));
-  EXPECT_EQ(DetailOf<google::rpc::QuotaFailure>(full).violations(0).subject(), "tenant:default");
+  const auto full = ToGrpcStatus(WithRetryAfter(QueueFull("alpha", "all it may have"), 1500));
+  EXPECT_EQ(DetailOf<google::rpc::QuotaFailure>(full).violations(0).subject(), "tenant:alpha");
   EXPECT_EQ(DetailOf<google::rpc::RetryInfo>(full).retry_delay().nanos(), 500'000'000);
 }
 
