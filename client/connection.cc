@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "client/caller_token.h"
 
 namespace pagoda::client {
 namespace {
@@ -57,7 +58,9 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenChannel(const Options& option
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kFirstReconnectMs);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kFirstReconnectMs);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kLastReconnectMs);
-  return grpc::CreateCustomChannel(options.server, credentials, arguments);
+  PAGODA_ASSIGN_OR_RETURN(InterceptorFactories caller, CallerToken(options.token_file));
+  return grpc::experimental::CreateCustomChannelWithInterceptors(options.server, credentials,
+                                                                 arguments, std::move(caller));
 }
 
 void ApplyDeadline(std::optional<double> seconds, grpc::ClientContext& context) {

@@ -11,7 +11,8 @@
 namespace pagoda::client {
 
 // A channel to the server of the options, in plain text or TLS. Nothing is connected yet. Errors:
-// NotFound for a TLS file that cannot be read.
+// NotFound for a file of TLS or of the token that cannot be read, InvalidArgument for one that
+// holds no token.
 absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenChannel(const Options& options);
 
 // Gives the call a deadline, if there is one.

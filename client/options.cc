@@ -37,6 +37,8 @@ void AddConnectionFlags(CLI::App& app, Options& options) {
   app.add_option("--tls-ca", options.tls_ca, "Check the server against this CA file; turns TLS on");
   app.add_option("--tls-cert", options.tls_cert, "Client certificate file; needs --tls-key");
   app.add_option("--tls-key", options.tls_key, "Client key file; needs --tls-cert");
+  app.add_option("--token-file", options.token_file,
+                 "File with the bearer token that says who calls");
   app.add_flag("--json", options.json, "Print exactly one JSON object");
 }
 

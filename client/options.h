@@ -58,6 +58,7 @@ struct Options {
 
   std::string server = "127.0.0.1:8470";
   std::string tls_ca, tls_cert, tls_key;  // file names; any of them turns TLS on
+  std::string token_file;                 // who calls; empty: nobody
   std::optional<double> deadline_seconds;
   bool json = false;
   bool receipt = false;  // print it without a terminal too
