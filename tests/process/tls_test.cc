@@ -3,6 +3,7 @@
 
 #include <fstream>
 
+#include "tests/process/certificates.h"
 #include "tests/process/program.h"
 #include "tests/process/server_fixture.h"
 
@@ -12,38 +13,15 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr const char* kOpenSsl = "/usr/bin/openssl";
-
-struct Certificate {
-  std::string cert, key;
-};
-
-void MakeCertificate(const Certificate& made, const std::string& name, const Certificate* issuer) {
-  std::vector<std::string> words = {
-      kOpenSsl, "req",    "-x509", "-newkey", "ec",          "-pkeyopt", "ec_paramgen_curve:P-256",
-      "-nodes", "-days",  "2",     "-subj",   "/CN=" + name, "-keyout",  made.key,
-      "-out",   made.cert};
-  if (issuer != nullptr) {
-    words.insert(words.end(),
-                 {"-CA", issuer->cert, "-CAkey", issuer->key, "-addext",
-                  "subjectAltName=IP:127.0.0.1", "-addext", "basicConstraints=critical,CA:FALSE"});
-  }
-  const Ran ran = RunProgram(words);
-  ASSERT_EQ(ran.code, 0) << ran.output;
-}
-
 // Two CAs that do not know each other, and what each has signed.
 class Tls : public testing::Test {
  protected:
   static void SetUpTestSuite() {
     for (int side = 0; side < 2; ++side) {
       const std::string which = side == 0 ? "our" : "other";
-      for (Certificate* made : {&ca_[side], &leaf_[side]}) {
-        const std::string path = FreshFile("-" + which + (made == &ca_[side] ? "-ca" : "-leaf"));
-        *made = {path + ".pem", path + ".key"};
-      }
-      MakeCertificate(ca_[side], which + " CA", nullptr);
-      MakeCertificate(leaf_[side], which + " leaf", &ca_[side]);
+      ca_[side] = FreshCertificate("-" + which + "-ca", {.name = which + " CA"});
+      leaf_[side] =
+          FreshCertificate("-" + which + "-leaf", {.name = which + " leaf", .issuer = &ca_[side]});
     }
   }
 
