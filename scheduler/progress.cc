@@ -19,8 +19,10 @@ bool NeedsBlock(const SchedulerState& state, const Sequence& sequence) {
 bool HasMoved(SchedulerState& state, const Tenant& tenant) {
   const LiveRequest& live = state.requests[*tenant.oldest_runnable];
   if (!live.is_running() || live.incarnation != tenant.oldest_incarnation) return true;
+  // While a job is unfenced blocks may have been retiring when it asked, though a younger one's hit
+  // has taken them back since: at its next plan it takes a victim instead.
   const bool blocks_are_coming =
-      state.jobs.num_in_flight() > 0 || state.pool.num_in(BlockState::kRetiring) > 0;
+      !state.jobs.empty() || state.pool.num_in(BlockState::kRetiring) > 0;
   for (const Choice& choice : live.request->choices()) {
     if (!choice.slot.has_value()) continue;
     const Sequence& sequence = state.SequenceIn(*choice.slot);
