@@ -161,8 +161,8 @@ bool FitsStep(const SchedulerState& state, const LiveRequest& live, const Offer&
   // A fresh plan has room for any sequence.
   if (known > tenant.history_room_tokens) return false;
   const std::int32_t start = StartOf(state, choice, offer);
-  return FittingTokens({start, 0}, known - start, budget.tokens, state.block_size(), budget,
-                       live.scored_rows()) > 0;
+  return FittingTokens({start, 0}, known - start, state.block_size(), budget, live.scored_rows()) >
+         0;
 }
 
 // New shares come into force once what is held fits them, so what would not fit them waits; but for

@@ -89,8 +89,9 @@ bool Give(SchedulerState& state, base::SlotId slot, std::int32_t most, Purse pur
       begun != nullptr ? begun->stretch : PlannedStretch{sequence.num_planned, 0};
   const ScoredRows scored = live.scored_rows();
   if (live.needs_scores()) share.logit_rows -= rows_for_others;
+  share.tokens = std::min(share.tokens, most);
   const std::int32_t count =
-      FittingTokens(before, sequence.gap(), most, state.block_size(), share, scored);
+      FittingTokens(before, sequence.gap(), state.block_size(), share, scored);
   if (count <= 0 || !Grow(state, sequence, sequence.num_planned + count)) return false;
 
   // Growing may have dropped a victim's item and moved this one.

@@ -47,19 +47,19 @@ struct ScoredRows {
   }
 };
 
-// How many of the next `gap` tokens after `stretch` fit: at most `most`, within the budget. Less
-// than the whole gap ends on a block boundary, and the whole gap needs a logit row, so 0 is a
-// possible answer. A stretch with scored rows ends anywhere: rows may be fewer than a block.
+// How many of the next `gap` tokens after `stretch` fit the budget. Less than the whole gap ends on
+// a block boundary, and the whole gap needs a logit row, so 0 is a possible answer. A stretch with
+// scored rows ends anywhere: rows may be fewer than a block.
 constexpr std::int32_t FittingTokens(const PlannedStretch& stretch, std::int32_t gap,
-                                     std::int32_t most, std::int32_t block_size,
-                                     const StepBudget& budget, const ScoredRows& scored = {}) {
+                                     std::int32_t block_size, const StepBudget& budget,
+                                     const ScoredRows& scored = {}) {
   const std::int32_t from = stretch.first_position + stretch.num_tokens;
   const auto align = [&](std::int32_t count) {
     if (count >= gap) return gap;
     if (scored.end > from) return std::max(0, count);
     return std::max(0, (from + count) / block_size * block_size - from);
   };
-  std::int32_t count = align(std::min({gap, most, budget.tokens}));
+  std::int32_t count = align(std::min(gap, budget.tokens));
   while (count > 0 && scored.Within(from, count) + (count == gap) > budget.logit_rows) {
     count = align(count - 1);
   }
