@@ -31,7 +31,7 @@ class TenantCertificates : public ::testing::Test {
         {.name = "beta.example", .issuer = &ca_, .more_names = ",DNS:nobody.example"});
     expired_ = FreshCertificate(
         "-tenant-expired",
-        {.name = "beta", .issuer = &ca_, .more_names = ",DNS:beta.example", .days = -1});
+        {.name = "beta", .issuer = &ca_, .more_names = ",DNS:beta.example", .expired = true});
     forged_ =
         FreshCertificate("-tenant-forged",
                          {.name = "beta", .issuer = &other_ca_, .more_names = ",DNS:beta.example"});
