@@ -150,6 +150,7 @@ void Auditor::NoteTakers() {
 }
 
 void Auditor::CheckVictims() {
+  if (shares_changed_) return;  // the reserves in the books are those before
   NoteTakers();
   for (const Runner& runner : runners_) {
     const LiveRequest& live = state_.requests[runner.place];
