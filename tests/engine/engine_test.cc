@@ -153,7 +153,8 @@ TEST(Engine, AnOperatorsCommandIsAnsweredBetweenTwoSteps) {
   running.executor->WaitUntilHeld();
   std::atomic<bool> answered = false;
   std::jthread operators([&] {
-    EXPECT_EQ(running.engine->FlushPrefixCache(std::nullopt).value(), 0);
+    // How many blocks it drops depends on how far the reply has come when the engine reads it.
+    EXPECT_TRUE(running.engine->FlushPrefixCache(std::nullopt).ok());
     answered = true;
   });
   EXPECT_FALSE(answered.load());

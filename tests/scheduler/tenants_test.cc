@@ -88,7 +88,9 @@ TEST(Tenants, ANewReserveComesIntoForceUnderAFlood) {
   int steps_until_in_force = -1;
   for (int step = 0; step < 400; ++step) {
     while (mill.state().queues[0].size() < 8) mill.Add(0, next += 50, 30, 10);
-    if (step == 100) ASSERT_TRUE(mill.scheduler().Reconfigure(tenants).ok());
+    if (step == 100) {
+      ASSERT_TRUE(mill.scheduler().Reconfigure(tenants).ok());
+    }
     ASSERT_TRUE(mill.Step());
     mill.scheduler().CheckInvariants();
     if (step >= 100 && steps_until_in_force < 0 && !mill.scheduler().is_reconfiguring()) {
