@@ -14,7 +14,7 @@ namespace pagoda::simulation {
 namespace {
 
 TEST(Simulation, EveryStepKeepsEveryInvariantAndTheRunMeetsWhatItShould) {
-  const RunOptions options{.first_seed = 1, .num_steps = 250'000};
+  const RunOptions options{.first_seed = 1, .num_steps = 2'000'000};
   const Report report = RunSeeds(options);
   std::printf("%sdecisions %016llx\n", Describe(report.tally).c_str(),
               static_cast<unsigned long long>(report.decisions));
