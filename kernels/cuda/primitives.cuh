@@ -19,6 +19,7 @@
 #define PAGODA_ARGUMENT const __grid_constant__
 #define PAGODA_UNROLL _Pragma("unroll")
 #define PAGODA_NO_UNROLL _Pragma("unroll 1")
+#define PAGODA_UNROLL_BY_8 _Pragma("unroll 8")
 #define PAGODA_SITE
 #define PAGODA_ONLY_SITE
 
@@ -35,6 +36,7 @@
 #define PAGODA_ARGUMENT const
 #define PAGODA_UNROLL
 #define PAGODA_NO_UNROLL
+#define PAGODA_UNROLL_BY_8
 // Where a primitive was called; threads that meet must come from one place.
 #define PAGODA_SITE , emulation::CallSite site = emulation::CallSite::Here()
 #define PAGODA_ONLY_SITE emulation::CallSite site = emulation::CallSite::Here()

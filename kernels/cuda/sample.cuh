@@ -33,12 +33,14 @@ class CtaReducer {
   PAGODA_DEVICE std::uint64_t Sum(std::uint64_t own) {
     const std::uint64_t* const all = Share(own);
     std::uint64_t sum = 0;
+    PAGODA_UNROLL_BY_8  // all of them at once would not fit into the registers
     for (int i = 0; i < kElementThreads; ++i) sum += all[i];
     return sum;
   }
   PAGODA_DEVICE std::uint64_t Max(std::uint64_t own) {
     const std::uint64_t* const all = Share(own);
     std::uint64_t max = 0;
+    PAGODA_UNROLL_BY_8
     for (int i = 0; i < kElementThreads; ++i) max = all[i] > max ? all[i] : max;
     return max;
   }
@@ -70,7 +72,7 @@ template <typename IsOne>
 PAGODA_DEVICE int NthToken(CtaReducer& reducer, int num_tokens, std::uint64_t number,
                            const IsOne& is_one) {
   int bound = 0;
-  for (int bit = 22; bit >= 0; --bit) {
+  for (int bit = 31 - std::countl_zero(static_cast<std::uint32_t>(num_tokens)); bit >= 0; --bit) {
     const int candidate = bound | 1 << bit;
     const std::uint64_t before = SumTokens(reducer, num_tokens, [&](int i) {
       return static_cast<std::uint64_t>(i < candidate && is_one(i) ? 1 : 0);
@@ -121,10 +123,12 @@ PAGODA_DEVICE void WeighRow(const SampleRowArguments& row, float top, CtaReducer
     }
     // The key of 0, the greatest there is, leaves room for one above it.
     const std::uint64_t above = count_from(bound + 1);
-    last_tie = NthToken(reducer, row.num_tokens, wanted - above, [&](int i) {
-      const float z = Scaled(row, top, i);
-      return passes(z) && OrderKey(z) == bound;
-    });
+    if (count_from(bound) > wanted) {
+      last_tie = NthToken(reducer, row.num_tokens, wanted - above, [&](int i) {
+        const float z = Scaled(row, top, i);
+        return passes(z) && OrderKey(z) == bound;
+      });
+    }
   }
   for (int i = ThreadIndex(); i < row.num_tokens; i += kElementThreads) {
     const float z = Scaled(row, top, i);
