@@ -4,7 +4,7 @@
 // the ratio. `cpu_us` is the thread's processor time for the same: on a machine that is not idle it
 // says more than the wall clock's.
 //   bench_scheduler --benchmark_repetitions=5
-#include <time.h>
+#include <ctime>
 
 #include <algorithm>
 #include <chrono>

@@ -92,6 +92,9 @@ absl::StatusOr<std::unique_ptr<JsonDocument>> JsonDocument::Parse(std::string_vi
     return absl::InvalidArgumentError(absl::StrCat(
         name, ": is ", text.size(), " bytes of JSON; the limit is ", limits.max_bytes));
   }
+  if (text.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(name, ": is empty; JSON was expected"));
+  }
   auto state = std::make_unique<State>();
   state->name = name;
   simdjson::error_code error = state->parser.allocate(text.size(), limits.max_depth);

@@ -61,7 +61,7 @@ std::vector<scheduler::ModelLimits> LimitsOf(const scheduler::SchedulerConfig& s
 
 absl::Status CheckScheduling(const ServerConfig& config,
                              const scheduler::SchedulerConfig& scheduling) {
-  const absl::Status status = scheduler::CheckConfig(scheduling);
+  absl::Status status = scheduler::CheckConfig(scheduling);
   if (status.ok() || config.tenant_settings.empty()) return status;
   std::string text(status.message());
   for (std::size_t i = 0; i < config.tenant_settings.size(); ++i) {

@@ -40,8 +40,9 @@ absl::Status CheckAddedTokens(const JsonValue& root, const Vocabulary& vocabular
   if (!added.has_value()) return absl::OkStatus();
   for (const formats::JsonMember& member : added->Members()) {
     TokenId id = 0;
-    const char* const end = member.key.data() + member.key.size();
-    const auto [stop, error] = std::from_chars(member.key.data(), end, id);
+    const char* const begin = member.key.data();
+    const char* const end = begin + member.key.size();
+    const auto [stop, error] = std::from_chars(begin, end, id);
     PAGODA_ASSIGN_OR_RETURN(const std::string_view content,
                             ReadText(member.value, kEntry, "content"));
     const bool is_id = error == std::errc() && stop == end;
@@ -110,7 +111,7 @@ absl::Status ReadAll(const JsonValue& root, Vocabulary& vocabulary, std::string&
 
 absl::Status ReadTokenizerConfig(const formats::JsonDocument& file, Vocabulary& vocabulary,
                                  std::string& chat_template) {
-  const absl::Status status = ReadAll(file.root(), vocabulary, chat_template);
+  absl::Status status = ReadAll(file.root(), vocabulary, chat_template);
   if (status.ok()) return status;
   return absl::Status(status.code(), absl::StrCat(file.name(), ": ", status.message()));
 }

@@ -13,7 +13,7 @@ constexpr std::string_view kClosingText = "the server is stopping; send it again
 constexpr std::array<std::string_view, 2> kOpenPaths = {"/grpc.health.v1.Health/Check",
                                                         "/grpc.health.v1.Health/Watch"};
 
-std::string_view ToView(::grpc::string_ref text) { return {text.data(), text.size()}; }
+std::string_view ToView(const ::grpc::string_ref& text) { return {text.data(), text.size()}; }
 
 bool IsOpen(std::string_view path) { return path == kOpenPaths[0] || path == kOpenPaths[1]; }
 

@@ -59,6 +59,7 @@ class PlainCredentials final : public ::grpc::ServerCredentials {
   }
 
  private:
+  // gRPC's own signature.  NOLINTNEXTLINE(readability-function-size)
   static void Process(void* state, grpc_auth_context* /*context*/, const grpc_metadata* metadata,
                       std::size_t num_metadata, grpc_process_auth_metadata_done_cb done,
                       void* call) {

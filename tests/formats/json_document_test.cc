@@ -20,6 +20,11 @@ std::string Refusal(std::string_view text, const JsonLimits& limits = {}) {
   return std::string(document.status().message());
 }
 
+TEST(JsonDocument, TextOfNoBytesIsRefusedByName) {
+  EXPECT_EQ(Refusal({}), "some.json: is empty; JSON was expected");
+  EXPECT_EQ(Refusal(""), "some.json: is empty; JSON was expected");
+}
+
 TEST(JsonDocument, GivesEveryValueByItsKindAndNothingByAnother) {
   const auto document = JsonDocument::Parse(
       R"({"n": null, "b": true, "i": -3, "u": 18446744073709551615, "d": 1e-5, "s": "ü\n"})",

@@ -1,5 +1,6 @@
 #include "kernels/check_shapes.h"
 
+#include <cstddef>
 #include <limits>
 #include <vector>
 
@@ -12,7 +13,7 @@ namespace {
 class CheckShapesDeathTest : public testing::Test {
  protected:
   CheckShapesDeathTest() {
-    kv_ = BlockMajorKvView(nullptr,
+    kv_ = BlockMajorKvView(pool_.data(),
                            {.num_layers = 2,
                             .window_tokens = std::nullopt,
                             .num_kv_heads = 2,
@@ -32,6 +33,8 @@ class CheckShapesDeathTest : public testing::Test {
     sample_ = {.rows = {&row_, 1}, .outcomes = {&outcome_, 1}};
   }
 
+  // Six blocks of 4 tokens, 2 layers, keys and values, 2 heads of 8 floats.
+  std::vector<std::byte> pool_ = std::vector<std::byte>(std::size_t{6} * 4 * 2 * 2 * 2 * 8 * 4);
   std::vector<float> data_ = std::vector<float>(96);
   MatrixView wide_ = {data_.data(), 3, 32, 32};
   MatrixView narrow_ = {data_.data(), 3, 16, 16};

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 
 #include "base/check.h"
@@ -13,8 +14,17 @@
 namespace pagoda::simulation {
 namespace {
 
+// With a sanitizer a step takes seven times as long.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr std::int64_t kNumSteps = 500'000;
+#elif defined(__has_feature)
+constexpr std::int64_t kNumSteps = __has_feature(address_sanitizer) ? 500'000 : 2'000'000;
+#else
+constexpr std::int64_t kNumSteps = 2'000'000;
+#endif
+
 TEST(Simulation, EveryStepKeepsEveryInvariantAndTheRunMeetsWhatItShould) {
-  const RunOptions options{.first_seed = 1, .num_steps = 2'000'000};
+  const RunOptions options{.first_seed = 1, .num_steps = kNumSteps};
   const Report report = RunSeeds(options);
   std::printf("%sdecisions %016llx\n", Describe(report.tally).c_str(),
               static_cast<unsigned long long>(report.decisions));
