@@ -4,12 +4,11 @@
 // the ratio. `cpu_us` is the thread's processor time for the same: on a machine that is not idle it
 // says more than the wall clock's.
 //   bench_scheduler --benchmark_repetitions=5
-#include <ctime>
-
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <ctime>
 #include <memory>
 #include <numeric>
 #include <optional>
