@@ -143,6 +143,7 @@ TEST_F(EmulatorTest, LanesTradeValuesAgainAndAgainUnderEverySchedule) {
 TEST_F(EmulatorTest, LanesThatMeetAtDifferentLinesAreAFaultNamedWithThePlace) {
   const std::string fault = FaultOf(
       [](const void*) {
+        // Equal but for their lines.  NOLINTNEXTLINE(bugprone-branch-clone)
         if (Self().thread < 16) {
           Shuffle(1, 1);
         } else {
