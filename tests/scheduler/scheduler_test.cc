@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "base/field_error.h"
 #include "tests/scheduler/world.h"
 
@@ -258,9 +259,10 @@ TEST(Scheduler, E9CancelledRequestsLeaveNothingBehind) {
     const std::string a = "a" + std::to_string(i), b = "b" + std::to_string(i),
                       c = "c" + std::to_string(i);
     const std::string from = std::to_string(1 + i % 40);
-    world.Run("add " + a + " prompt=20 from=" + from + " max=9\n add " + b + " prompt=60 from=7" +
-              " max=9\n add " + c + " prompt=4 max=2\n step\n done\n cancel " + a +
-              "\n step\n cancel " + b + "\n cancel " + b + "\n done\n run\n");
+    world.Run(absl::StrCat("add ", a, " prompt=20 from=", from, " max=9\n add ", b,
+                           " prompt=60 from=7 max=9\n add ", c,
+                           " prompt=4 max=2\n step\n done\n cancel ", a, "\n step\n cancel ", b,
+                           "\n cancel ", b, "\n done\n run\n"));
     ASSERT_TRUE(world.scheduler().idle());
   }
   const SchedulerStats stats = world.scheduler().stats();

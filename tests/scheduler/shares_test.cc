@@ -6,6 +6,7 @@
 #include <sstream>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "scheduler/fair_counters.h"
 #include "tests/scheduler/token_mill.h"
 #include "tests/scheduler/world.h"
@@ -86,8 +87,9 @@ TEST(Shares, AnIsolatedTenantIsPlannedAsIfItWereAlone) {
     std::string seen;
     for (int i = 0; i < 40; ++i) {
       const std::string n = std::to_string(i);
-      if (is_flooded && i % 2 == 0) world.Run("add a" + n + " prompt=30 from=" + n + " max=9\n");
-      if (i % 8 == 0) world.Run("add b" + n + " prompt=21 max=7 tenant=1\n");
+      if (is_flooded && i % 2 == 0)
+        world.Run(absl::StrCat("add a", n, " prompt=30 from=", n, " max=9\n"));
+      if (i % 8 == 0) world.Run(absl::StrCat("add b", n, " prompt=21 max=7 tenant=1\n"));
       const int steps = world.num_steps();
       world.Run("step\n");
       if (world.num_steps() > steps) world.Run("done\n");
