@@ -33,7 +33,8 @@ class CtaReducer {
   PAGODA_DEVICE std::uint64_t Sum(std::uint64_t own) {
     const std::uint64_t* const all = Share(own);
     std::uint64_t sum = 0;
-    PAGODA_UNROLL_BY_8  // all of them at once would not fit into the registers
+    // All of them at once would not fit into the registers.
+    PAGODA_UNROLL_BY_8
     for (int i = 0; i < kElementThreads; ++i) sum += all[i];
     return sum;
   }

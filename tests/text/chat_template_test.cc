@@ -216,7 +216,7 @@ TEST(ChatTemplate, G14_DeepNestingIsRefusedAtLoadWhereItsParserWouldRecurse) {
   EXPECT_NE(ParseError("{{ " + std::string(100'000, '[') + std::string(100'000, ']') + " }}")
                 .find("kMaxNestingDepth"),
             std::string::npos);
-  std::string nots, ifs, conditionals, tags;
+  std::string nots, ifs, conditionals;
   for (int i = 0; i < 10'000; ++i) {
     nots += "not ";
     ifs += "{% if 1 %}";
