@@ -25,7 +25,7 @@ constexpr TenantId kA{0}, kB{1}, kC{2};
 // unless the test holds fences back.
 class Shares {
  public:
-  Shares(std::int32_t num_usable, std::vector<TenantShare> tenants)
+  Shares(std::int32_t num_usable, const std::vector<TenantShare>& tenants)
       : cache_({.num_blocks = num_usable + 1,
                 .num_tenants = static_cast<std::int32_t>(tenants.size()),
                 .max_namespaces = 1,

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "scheduler/owner_check.h"
 #include "tests/scheduler/world.h"
 
@@ -96,7 +97,7 @@ TEST(CachedBlocks, ManySaltsOfOneTenantCloseNoNamespaceOfAnother) {
   world.Run("add kept prompt=8 max=1 tenant=1\n run\n");
   for (int i = 0; i < 30; ++i) {
     const std::string name = "f" + std::to_string(i);
-    world.Run("add " + name + " prompt=8 max=1 salt=" + name + "\n run\n");
+    world.Run(absl::StrCat("add ", name, " prompt=8 max=1 salt=", name, "\n run\n"));
   }
   world.Run("add again prompt=9 max=1 tenant=1\n run\n");
   EXPECT_EQ(world.ended("again").receipt.cached_tokens, 8);

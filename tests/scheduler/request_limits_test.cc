@@ -64,13 +64,13 @@ Set Biases(std::size_t count) {
     }
   };
 }
-Set StopIds(std::vector<base::TokenId> ids) {
+Set StopIds(const std::vector<base::TokenId>& ids) {
   return [=](RequestFields& f) { f.stop_token_ids = ids; };
 }
-Set Allowed(std::vector<base::TokenId> ids) {
+Set Allowed(const std::vector<base::TokenId>& ids) {
   return [=](RequestFields& f) { f.allowed_token_ids = ids; };
 }
-Set LogprobIds(std::vector<base::TokenId> ids, std::optional<std::int32_t> logprobs = {}) {
+Set LogprobIds(const std::vector<base::TokenId>& ids, std::optional<std::int32_t> logprobs = {}) {
   return [=](RequestFields& f) { f.logprob_token_ids = ids, f.logprobs = logprobs; };
 }
 Set MinTokens(std::int32_t least, std::int32_t most) {
