@@ -11,8 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/model_executor.h"
-#include "tests/engine/engine_world.h"
+#include "tests/engine/bit_keeper.h"
 #include "tests/fixtures/tiny_model.h"
 
 // The standing equalities on a real model, bit by bit: for every token that a request draws, the
@@ -26,94 +25,17 @@ using scheduler::FinishReason;
 
 constexpr std::uint64_t kSeed = 77;
 
-// One of the replies: the seed of its request, and its choice.
-using ReplyKey = std::pair<std::uint64_t, std::uint32_t>;
-// Digests of logit rows, by the reply and the position drawn.
-using RowBits = std::map<std::pair<ReplyKey, std::uint32_t>, std::uint64_t>;
-
-// A model that remembers a digest of every row of its last step.
-class DigestingModel final : public model::Model {
- public:
-  explicit DigestingModel(std::unique_ptr<model::Model> inner) : inner_(std::move(inner)) {}
-
-  const model::ModelInfo& info() const override { return inner_->info(); }
-  absl::Status AllocateKv(std::int32_t num_blocks) override {
-    return inner_->AllocateKv(num_blocks);
-  }
-  void ZeroBlock(base::KvGroupId group, base::BlockId block) override {
-    inner_->ZeroBlock(group, block);
-  }
-  void CopyBlock(base::KvGroupId group, base::BlockId source, base::BlockId target,
-                 std::int32_t num_slots) override {
-    inner_->CopyBlock(group, source, target, num_slots);
-  }
-  absl::Status Forward(const model::ModelInput& input) override {
-    const absl::Status status = inner_->Forward(input);
-    row_digests_.clear();
-    for (std::int32_t row = 0; row < std::ssize(input.logit_rows); ++row) {
-      std::uint64_t digest = 0xCBF29CE484222325u;
-      for (const float logit : inner_->Logits(row).first(info().vocabulary_size)) {
-        digest = (digest ^ std::bit_cast<std::uint32_t>(logit)) * 0x100000001B3u;
-      }
-      row_digests_.push_back(digest);
-    }
-    return status;
-  }
-  std::span<float> Logits(std::int32_t row) override { return inner_->Logits(row); }
-  std::unique_ptr<model::Sampler> MakeSampler() override { return inner_->MakeSampler(); }
-
-  std::uint64_t row_digest(std::size_t row) const { return row_digests_.at(row); }
-
- private:
-  const std::unique_ptr<model::Model> inner_;
-  std::vector<std::uint64_t> row_digests_;
-};
-
-// Runs steps on the model and keeps the bits of every row that was sampled. A row that is computed
-// twice must have the same bits twice.
-class BitKeeper final : public Executor {
- public:
-  BitKeeper(std::unique_ptr<DigestingModel> model, const ModelExecutorOptions& options,
-            RowBits& bits)
-      : model_(model.get()),
-        inner_(std::move(model), options),
-        seeds_(static_cast<std::size_t>(options.limits.max_num_seqs)),
-        bits_(bits) {}
-
-  absl::Status Submit(const scheduler::StepPlan& plan) override {
-    for (const auto& opening : plan.opened) seeds_[opening.slot.value()] = opening.sampling.seed;
-    const absl::Status status = inner_.Submit(plan);
-    for (const scheduler::SampleRequest& sample : plan.samples) {
-      Keep(sample.slot, sample.choice, sample.position, sample.row);
-    }
-    for (const scheduler::ScoreRequest& score : plan.scores) {
-      for (std::uint32_t i = 0; i < score.tokens.count; ++i) {
-        Keep(score.slot, 0, score.first_position + i, score.first_row + i);
-      }
-    }
-    return status;
-  }
-  absl::StatusOr<const scheduler::StepResult*> Await() override { return inner_.Await(); }
-  int max_in_flight() const override { return inner_.max_in_flight(); }
-
- private:
-  void Keep(base::SlotId slot, std::uint32_t choice, std::uint32_t position, std::uint32_t row) {
-    const auto [kept, is_new] =
-        bits_.insert({{{seeds_[slot.value()], choice}, position}, model_->row_digest(row)});
-    EXPECT_EQ(kept->second, model_->row_digest(row)) << "position " << position;
-  }
-
-  const DigestingModel* const model_;
-  ModelExecutor inner_;
-  std::vector<std::uint64_t> seeds_;
-  RowBits& bits_;
-};
-
 struct Numerics {
   std::string activation_dtype;
   std::string kv_cache_dtype;
+  std::string device = "cpu";
   std::int32_t num_threads = 2;
 };
+
+std::string NameOf(const Numerics& numerics) {
+  const std::string device = numerics.device == "cpu" ? "" : "cuda_";
+  return device + numerics.activation_dtype + "_" + numerics.kv_cache_dtype;
+}
 
 std::string TinyPath() {
   static const std::string path = [] {
@@ -126,7 +48,8 @@ std::string TinyPath() {
 
 std::unique_ptr<BitKeeper> MakeExecutor(const Numerics& numerics, const WorldConfig& world,
                                         RowBits& bits) {
-  auto model = model::Model::Load(TinyPath(), {.activation_dtype = numerics.activation_dtype,
+  auto model = model::Model::Load(TinyPath(), {.device = numerics.device,
+                                               .activation_dtype = numerics.activation_dtype,
                                                .kv_cache_dtype = numerics.kv_cache_dtype,
                                                .num_threads = numerics.num_threads,
                                                .block_size = 4,
@@ -220,10 +143,19 @@ void ExpectAsAlone(const Oracle& oracle, const EngineWorld& world, const RowBits
   EXPECT_TRUE(world.AllReturned());
 }
 
+// Made once for all tests of the same numerics and requests: it is most of their work.
+const Oracle& OracleOf(const Numerics& numerics, const std::vector<Ask>& asks) {
+  static std::map<std::pair<std::string, std::uint64_t>, std::unique_ptr<const Oracle>> made;
+  auto& oracle = made[{NameOf(numerics), asks.front().seed}];
+  if (oracle == nullptr) oracle = std::make_unique<const Oracle>(numerics, asks);
+  return *oracle;
+}
+
 class Bitwise : public testing::TestWithParam<Numerics> {
  protected:
   Bitwise() : Bitwise(MakeAsks(20, kSeed)) {}
-  explicit Bitwise(const std::vector<Ask>& asks) : asks_(asks), oracle_(GetParam(), asks_) {
+  explicit Bitwise(const std::vector<Ask>& asks)
+      : asks_(asks), oracle_(OracleOf(GetParam(), asks_)) {
     std::cerr << "seed " << kSeed << "\n";
   }
 
@@ -238,7 +170,7 @@ class Bitwise : public testing::TestWithParam<Numerics> {
   }
 
   const std::vector<Ask> asks_;
-  const Oracle oracle_;
+  const Oracle& oracle_;
 };
 
 TEST_P(Bitwise, TheOracleGivesDifferentRowsForDifferentContexts) {
@@ -277,6 +209,27 @@ TEST_P(Bitwise, ContextsOverSeveralAttentionChunksAreTheSameInAnyChunksOfTheProm
 
 TEST_P(Bitwise, BatchedIsAlone) { ExpectTogetherAsAlone({}); }
 
+// H4: a greedy reply keeps its tokens, and its logits their bits, with any number of others beside
+// it and its prompt in one chunk or in several.
+TEST_P(Bitwise, H4AGreedyReplyDoesNotChangeWithItsCompanyOrItsChunks) {
+  const Ask& asked = asks_.front();
+  ASSERT_EQ(asked.temperature, 0.0f);
+  ASSERT_GT(asked.prompt.size(), 12u);
+  for (const std::size_t company : {1, 3, 7, 15}) {
+    for (const bool in_chunks : {false, true}) {
+      if (company < 15 && in_chunks) continue;
+      const WorldConfig config{.max_num_seqs = in_chunks ? 8 : 16,
+                               .budget_tokens = in_chunks ? 12 : 400};
+      RowBits bits;
+      EngineWorld world(config, MakeExecutor(GetParam(), config, bits));
+      for (std::size_t i = 0; i <= company; ++i) world.Submit(asks_[i]);
+      world.RunUntilIdle();
+      EXPECT_EQ(world.reply(asked.id).tokens, oracle_.replies.at({asked.seed, 0}).tokens);
+      for (const auto& [place, digest] : bits) EXPECT_EQ(digest, oracle_.bits.at(place));
+    }
+  }
+}
+
 TEST_P(Bitwise, PreemptedIsUndisturbed) {
   ExpectTogetherAsAlone({.pool_blocks = 28}, /*must_preempt=*/true);
 }
@@ -303,7 +256,9 @@ TEST_P(Bitwise, AHitIsACold) {
   }
 }
 
-TEST_P(Bitwise, OneThreadIsMany) {
+class BitwiseOnThreads : public Bitwise {};
+
+TEST_P(BitwiseOnThreads, OneThreadIsMany) {
   RowBits bits;
   Numerics numerics = GetParam();
   numerics.num_threads = 1;
@@ -440,18 +395,22 @@ TEST_P(BitwiseWithAll, C9AHitIsACold) {
   EXPECT_GT(cached, 0);
 }
 
+std::string PrintName(const testing::TestParamInfo<Numerics>& info) { return NameOf(info.param); }
+
 INSTANTIATE_TEST_SUITE_P(Tiny, BitwiseWithAll,
                          testing::Values(Numerics{"f32", "f32"}, Numerics{"int8", "bf16"}),
-                         [](const auto& param) {
-                           return param.param.activation_dtype + "_" + param.param.kv_cache_dtype;
-                         });
-
+                         PrintName);
 INSTANTIATE_TEST_SUITE_P(Tiny, Bitwise,
                          testing::Values(Numerics{"f32", "f32"}, Numerics{"f32", "bf16"},
                                          Numerics{"int8", "f32"}, Numerics{"int8", "bf16"}),
-                         [](const auto& param) {
-                           return param.param.activation_dtype + "_" + param.param.kv_cache_dtype;
-                         });
+                         PrintName);
+INSTANTIATE_TEST_SUITE_P(Tiny, BitwiseOnThreads,
+                         testing::Values(Numerics{"f32", "f32"}, Numerics{"int8", "bf16"}),
+                         PrintName);
+
+const Numerics kEmulatedCuda{"bf16", "bf16", "emulated-cuda"};
+INSTANTIATE_TEST_SUITE_P(Cuda, BitwiseWithAll, testing::Values(kEmulatedCuda), PrintName);
+INSTANTIATE_TEST_SUITE_P(Cuda, Bitwise, testing::Values(kEmulatedCuda), PrintName);
 
 }  // namespace
 }  // namespace pagoda::engine

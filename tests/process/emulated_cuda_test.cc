@@ -66,6 +66,31 @@ TEST(EmulatedCudaServer, AnswersWithTheSameTokensColdCachedAndInABatchAndSaysWha
   EXPECT_EQ(server.process.Wait(), 0);
 }
 
+// A pool in which four replies of 30 tokens cannot stand side by side.
+TEST(EmulatedCudaServer, APreemptedReplyHasTheTokensOfAnUndisturbedOne) {
+  constexpr std::uint32_t kNumReplies = 4;
+  std::vector<std::string> flags = {"--device", "emulated-cuda", "--max-model-len", "96"};
+  flags.insert(flags.end(), {"--max-num-batched-tokens", "96", "--kv-cache-memory"});
+  std::vector<std::string> roomy_flags = flags, tight_flags = flags;
+  roomy_flags.emplace_back("16MiB");
+  tight_flags.emplace_back("144KiB");
+  Server roomy(Tiny64File(), roomy_flags);
+  Server tight(Tiny64File(), tight_flags);
+  std::vector<std::jthread> clients;
+  std::vector<Reply> replies(kNumReplies);
+  for (std::uint32_t i = 0; i < kNumReplies; ++i) {
+    clients.emplace_back([&, i] { replies[i] = tight.Generate(TinyRequest(20, 30, i)); });
+  }
+  clients.clear();
+  int num_preemptions = 0;
+  for (std::uint32_t i = 0; i < kNumReplies; ++i) {
+    ASSERT_TRUE(replies[i].status.ok()) << replies[i].status.error_message();
+    EXPECT_EQ(replies[i].tokens, roomy.Generate(TinyRequest(20, 30, i)).tokens) << i;
+    num_preemptions += replies[i].finish.receipt().preemptions();
+  }
+  EXPECT_GT(num_preemptions, 0);
+}
+
 TEST(EmulatedCudaServer, AnswersMostlyWithTheCpusGreedyTokens) {
   Server cuda(Tiny64File(), FlagsFor("emulated-cuda"));
   Server cpu(Tiny64File(), FlagsFor("cpu"));
