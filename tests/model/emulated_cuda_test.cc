@@ -131,6 +131,49 @@ TEST(EmulatedCuda, GreedyIdsAreTheCpusOrPartWhereTheTopTwoAreClose) {
   EXPECT_GE(largest, 1e-4);
 }
 
+float LargestMagnitude(const std::vector<float>& logits) {
+  float largest = 0;
+  for (const float logit : logits) largest = std::max(largest, std::abs(logit));
+  return largest;
+}
+
+// H1: numbers beyond 65504, where fp16 ends, are ordinary ones in bf16 and fp32. One token: there
+// is nothing that rounding could tip over in a softmax.
+TEST(NumericsH1, ResidualsBeyondFp16GiveTheSameAnswerInBf16AndFp32) {
+  TinyRun::Kind kind = CudaKind();
+  kind.tiny.norm_weight = 1e5f;
+  TinyRun cuda(kind);
+  kind.device = "cpu";
+  kind.activation = "f32";
+  TinyRun bf16_kv(kind);
+  kind.kv = "f32";
+  TinyRun exact(kind);
+  const TinySequence one = MakeSequence(0, 1), many = MakeSequence(1, 40);
+  const std::vector<float> wanted = Alone(*exact.model, one);
+  EXPECT_GT(LargestMagnitude(wanted), 65504.0f);
+  for (TinyRun* const run : {&cuda, &bf16_kv, &exact}) {
+    const std::vector<float> found = Alone(*run->model, one);
+    EXPECT_EQ(Top(found), Top(wanted));
+    EXPECT_LE(Difference(found, wanted), 2e-2);
+    for (const float logit : Alone(*run->model, many)) ASSERT_TRUE(std::isfinite(logit));
+  }
+}
+
+TEST(NumericsH1, Fp16IsRefusedByName) {
+  const std::string path = fixtures::TemporaryPath("fp16_test.gguf");
+  ASSERT_TRUE(fixtures::WriteTinyGguf(path, CudaKind().tiny).ok());
+  for (const std::string device : {"cpu", "emulated-cuda"}) {
+    for (const bool of_kv : {false, true}) {
+      ModelOptions options;
+      options.device = device;
+      (of_kv ? options.kv_cache_dtype : options.activation_dtype) = "f16";
+      const absl::Status refused = Model::Load(path, options).status();
+      EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+      EXPECT_NE(refused.message().find("dtype 'f16'"), std::string_view::npos) << refused;
+    }
+  }
+}
+
 TEST(EmulatedCuda, RefusesWhatItHasNotByName) {
   const std::string path = fixtures::TemporaryPath("emulated_cuda_test.gguf");
   ASSERT_TRUE(fixtures::WriteTinyGguf(path, CudaKind().tiny).ok());
