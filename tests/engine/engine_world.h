@@ -216,7 +216,7 @@ class EngineWorld {
 };
 
 // What the request gives when nothing else has ever run: the oracle of every equality.
-inline std::vector<base::TokenId> SoloReply(Ask ask) {
+inline std::vector<base::TokenId> SoloReply(const Ask& ask) {
   EngineWorld world({}, MakeDigest({}));
   const std::uint64_t id = ask.id;
   world.Submit(ask);

@@ -38,7 +38,8 @@ DigestExecutor::DigestExecutor(const DigestOptions& options)
   PAGODA_CHECK(options.vocabulary_size > 0);
   for (const std::int32_t num_blocks : options.pool_blocks_per_group) {
     std::vector<std::uint64_t>& cells = pool_.emplace_back();
-    cells.resize(static_cast<std::size_t>(num_blocks * options.block_size));
+    cells.resize(static_cast<std::size_t>(num_blocks) *
+                 static_cast<std::size_t>(options.block_size));
     for (std::size_t i = 0; i < cells.size(); ++i) cells[i] = Mix(kGarbage, i) | 1;
   }
   for (Row& row : rows_) row.tables.resize(pool_.size());

@@ -13,7 +13,7 @@ namespace {
 // reply must be is known from the script alone.
 class ThreadedWorld {
  public:
-  explicit ThreadedWorld(World::Options options) : world(std::move(options)) {
+  explicit ThreadedWorld(const World::Options& options) : world(options) {
     engine_ = std::jthread([this](const std::stop_token& stop) {
       while (!stop.stop_requested()) {
         if (!world.engine.StepAll(8)) std::this_thread::yield();

@@ -17,18 +17,18 @@ class TinyServer : public testing::Test {
   void SetUp() override {
     const auto path =
         std::filesystem::path(testing::TempDir()) / (std::to_string(getpid()) + "-stack-tiny.gguf");
-    config.model = path.string();
-    config.threads = 1;
-    config.block_size = 4;
-    config.max_num_batched_tokens = 80;
-    config.kv_cache_memory = "1MiB";
-    ASSERT_TRUE(fixtures::WriteTinyGguf(config.model).ok());
-    ASSERT_TRUE(CheckConfig(config).ok());
+    config_.model = path.string();
+    config_.threads = 1;
+    config_.block_size = 4;
+    config_.max_num_batched_tokens = 80;
+    config_.kv_cache_memory = "1MiB";
+    ASSERT_TRUE(fixtures::WriteTinyGguf(config_.model).ok());
+    ASSERT_TRUE(CheckConfig(config_).ok());
   }
 
-  ServerConfig config;
-  const Authenticator authenticator{Authenticator::Mode::kOneTenant, {}};
-  FrontDesk desk{authenticator};
+  ServerConfig config_;
+  const Authenticator authenticator_{Authenticator::Mode::kOneTenant, {}};
+  FrontDesk desk_{authenticator_};
 };
 
 // SIGTERM during a load takes effect at the next of these questions.
@@ -36,7 +36,7 @@ TEST_F(TinyServer, ALoadAsksBeforeEachTensorAndEndsWhereverItIsToldTo) {
   int num_questions = 0;
   const auto load = [&](int stop_at) {
     num_questions = 0;
-    return ServerStack::Load(config, desk, base::SystemClock(),
+    return ServerStack::Load(config_, desk_, base::SystemClock(),
                              [&num_questions, stop_at] { return ++num_questions == stop_at; });
   };
   ASSERT_TRUE(load(0).ok());
@@ -50,38 +50,38 @@ TEST_F(TinyServer, ALoadAsksBeforeEachTensorAndEndsWhereverItIsToldTo) {
 
 // Before a port is bound or a weight is read.
 TEST_F(TinyServer, ReservesThatDoNotFitThePoolAreRefusedByTheirTenantsWithBothNumbers) {
-  config.tenants = "tenants.conf";
-  config.tenant_settings.resize(2);
-  config.tenant_settings[0].name = "alpha";
-  config.tenant_settings[1].name = "beta";
-  for (TenantSettings& tenant : config.tenant_settings) {
+  config_.tenants = "tenants.conf";
+  config_.tenant_settings.resize(2);
+  config_.tenant_settings[0].name = "alpha";
+  config_.tenant_settings[1].name = "beta";
+  for (TenantSettings& tenant : config_.tenant_settings) {
     tenant.max_queued_requests = 10;
     tenant.max_queued_tokens = 1000;
     tenant.reserve_blocks = 10;
   }
-  EXPECT_TRUE(ServerStack::CheckTenants(config).ok()) << ServerStack::CheckTenants(config);
-  config.tenant_settings[0].reserve_blocks = 1'000'000;
-  const absl::Status status = ServerStack::CheckTenants(config);
+  EXPECT_TRUE(ServerStack::CheckTenants(config_).ok()) << ServerStack::CheckTenants(config_);
+  config_.tenant_settings[0].reserve_blocks = 1'000'000;
+  const absl::Status status = ServerStack::CheckTenants(config_);
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_NE(status.message().find("--tenants tenants.conf"), absl::string_view::npos);
   EXPECT_NE(status.message().find("10000"), absl::string_view::npos) << status;
-  config.tenant_settings[0].reserve_blocks = 10;
-  config.tenant_settings[1].weight = 0;
-  EXPECT_NE(ServerStack::CheckTenants(config).message().find("tenant beta, weight"),
+  config_.tenant_settings[0].reserve_blocks = 10;
+  config_.tenant_settings[1].weight = 0;
+  EXPECT_NE(ServerStack::CheckTenants(config_).message().find("tenant beta, weight"),
             absl::string_view::npos)
-      << ServerStack::CheckTenants(config);
+      << ServerStack::CheckTenants(config_);
 }
 
 TEST_F(TinyServer, AStartedStackServesUntilItIsDrained) {
-  auto stack = ServerStack::Load(config, desk, base::SystemClock(), [] { return false; });
+  auto stack = ServerStack::Load(config_, desk_, base::SystemClock(), [] { return false; });
   ASSERT_TRUE(stack.ok()) << stack.status().ToString();
-  EXPECT_EQ(desk.installed(), nullptr);
+  EXPECT_EQ(desk_.installed(), nullptr);
   ASSERT_TRUE((*stack)->Start().ok());
-  EXPECT_TRUE(desk.lifecycle().healthy());
-  EXPECT_NE(desk.installed(), nullptr);
+  EXPECT_TRUE(desk_.lifecycle().healthy());
+  EXPECT_NE(desk_.installed(), nullptr);
   (*stack)->Drain(base::SystemClock().Now());
-  EXPECT_FALSE(desk.lifecycle().healthy());
-  EXPECT_EQ(desk.lifecycle().state(), ServerState::kDraining);
+  EXPECT_FALSE(desk_.lifecycle().healthy());
+  EXPECT_EQ(desk_.lifecycle().state(), ServerState::kDraining);
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace {
 TEST(TextCalls, TokenizeGivesIdsOrTheError) {
   const ServedModel model = World::MakeModel({});
   absl::StatusOr<std::vector<base::TokenId>> got;
-  const auto keep = [&got](absl::StatusOr<std::vector<base::TokenId>> tokens, std::string) {
+  const auto keep = [&got](absl::StatusOr<std::vector<base::TokenId>> tokens, const std::string&) {
     got = std::move(tokens);
   };
   MakeTokenizeCall(TextPrompt{"cab", false, {}}, model, keep)->RunText();

@@ -126,7 +126,7 @@ class Author {
   }
 
   void WriteDocuments(std::int32_t length) {
-    documents_.resize(static_cast<std::size_t>(1 + chance_.Roll(4)));
+    documents_.resize(1 + static_cast<std::size_t>(chance_.Roll(4)));
     Chance words(chance_.Seed());
     for (auto& document : documents_) {
       for (std::int32_t i = 0; i <= length; ++i) {
