@@ -1,84 +1,150 @@
 #include "kernels/reference/sample.h"
 
+#include <cstdlib>
+#include <iostream>
 #include <limits>
 
+#include "kernels/cuda/arguments.h"
+#include "kernels/cuda/kernel_table.h"
 #include "tests/kernels/cuda/cuda_fixture.h"
+#include "tests/kernels/suite/sampling_definition.h"
 
 namespace pagoda::kernels::cuda {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr unsigned kSeed = 71;
+
+// PAGODA_TEST_SAMPLE_ROWS asks for more of the same.
+int NumRows() {
+  const char* const asked = std::getenv("PAGODA_TEST_SAMPLE_ROWS");
+  return asked != nullptr ? std::max(1, std::atoi(asked)) : 4'000;
+}
+
+// Rows whose filters fall exactly on a token: of a flat row as many as top-p says to the last bit,
+// of two values as many as top-k says, logits at the bound of min-p and one step below it.
+struct Drawable {
+  std::vector<float> logits;
+  SampleRow row;
+};
+
+void FallOnTopP(Drawable& made, std::mt19937& random) {
+  const std::size_t size = std::size_t{1} << (1 + random() % 6);
+  made.logits.assign(size, static_cast<float>(random() % 7) - 3.0f);
+  const auto part = static_cast<float>(1 + random() % size);
+  made.row.temperature = 1.0f;
+  made.row.top_p = part / static_cast<float>(size);
+  if (random() % 3 == 0 && made.row.top_p < 1.0f) {
+    made.row.top_p = std::nextafter(made.row.top_p, random() % 2 == 0 ? 0.0f : 1.0f);
+  }
+  made.row.top_k = 0;
+  made.row.min_p = 0.0f;
+}
+
+void FallOnTopK(Drawable& made, std::mt19937& random) {
+  for (float& x : made.logits) x = static_cast<float>(random() % 2);
+  made.row.top_k = static_cast<std::int32_t>(1 + random() % made.logits.size());
+  made.row.min_p = 0.0f;
+}
+
+void FallOnMinP(Drawable& made, std::mt19937& random) {
+  made.row.min_p = static_cast<float>(1 + random() % 99) / 100.0f;
+  made.row.temperature = 1.0f;
+  const float edge = base::Log(made.row.min_p);
+  const float steps[] = {0.0f, edge, std::nextafter(edge, -1e9f), std::nextafter(edge, 0.0f)};
+  for (float& x : made.logits) x = steps[random() % 4];
+  made.logits.front() = 0.0f;
+}
+
+// Ordinary rows and rows with ties, flat, with one token, masked (HardLogits), and those above.
+Drawable MakeRow(std::mt19937& random) {
+  Drawable made;
+  made.logits = HardLogits(1 + random() % 70, random);
+  made.row = RandomParameters({}, random);
+  switch (random() % 8) {
+    case 0:
+      FallOnTopP(made, random);
+      break;
+    case 1:
+      FallOnTopK(made, random);
+      break;
+    case 2:
+      FallOnMinP(made, random);
+      break;
+    default:
+      if (random() % 20 == 0) made.row.temperature = 0.0f;
+  }
+  return made;
+}
 
 class SampleTest : public CudaTest {
  protected:
-  void ExpectTheReferencesTokens(std::span<const SampleRow> rows, const std::string& what) {
-    std::vector<SampleOutcome> found(rows.size());
-    ops_->Sample({rows, found}, stream_);
-    Finish();
+  // Draws from all rows in one launch, leaving in `weights` what each row kept.
+  std::vector<SampleResult> Launch(std::span<const Drawable> rows,
+                                   std::vector<std::vector<float>>& weights) {
+    std::vector<SampleRowArguments> arguments;
+    weights.clear();
+    for (const Drawable& each : rows) weights.emplace_back(each.logits.size(), kNan);
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      const SampleOutcome wanted = reference::Sample(rows[i]);
-      ASSERT_EQ(found[i].finite, wanted.finite) << what << ", row " << i;
-      ASSERT_EQ(found[i].token, wanted.token) << what << ", row " << i;
+      const SampleRow& row = rows[i].row;
+      arguments.push_back({.logits = rows[i].logits.data(),
+                           .weights = weights[i].data(),
+                           .seed = row.seed,
+                           .num_tokens = static_cast<std::int32_t>(rows[i].logits.size()),
+                           .temperature = row.temperature,
+                           .top_p = row.top_p,
+                           .min_p = row.min_p,
+                           .top_k = row.top_k,
+                           .position = row.position,
+                           .choice = row.choice});
     }
+    std::vector<SampleResult> results(rows.size());
+    const SampleArguments sample = {arguments.data(), results.data()};
+    device_->Launch({.kernel = static_cast<std::uint16_t>(KernelId::kSample),
+                     .grid = {static_cast<std::uint32_t>(rows.size()), 1, 1},
+                     .num_threads = kElementThreads,
+                     .shared_bytes = kSampleSharedBytes,
+                     .arguments = std::as_bytes(std::span(&sample, 1))},
+                    stream_);
+    Finish();
+    return results;
   }
 };
 
-// Rows with many equal logits, flat ones, ones with one token only, and ordinary ones.
-std::vector<float> RandomLogits(std::mt19937& random, std::size_t count, int kind) {
-  std::normal_distribution<float> normal(0.0f, 3.0f);
-  std::vector<float> logits(count);
-  for (float& x : logits) {
-    x = normal(random);
-    if (kind == 1) x = std::round(x);
-    if (kind == 2) x = 0.5f;
-    if (kind == 3) x = random() % 4 == 0 ? x : -kInfinity;
+void ExpectAsDefined(const Drawable& made, const SampleResult& found,
+                     std::span<const float> weights) {
+  SampleRow row = made.row;
+  row.logits = made.logits;
+  ASSERT_EQ(found.finite, 1u);
+  ASSERT_EQ(found.token, reference::Sample(row).token);
+  if (row.temperature == 0.0f) return;
+  const SamplingDefinition definition(row);
+  ASSERT_EQ(found.token, definition.Choose().token);
+  const std::vector<bool> kept = definition.Kept();
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    ASSERT_EQ(BitsOf(weights[i]), BitsOf(kept[i] ? definition.weights()[i] : 0.0f)) << i;
   }
-  if (kind == 4) logits[random() % count] = 200.0f;
-  return logits;
 }
 
-TEST_F(SampleTest, DrawsTheReferencesTokenFromRowsWithTiesAndThresholdsHitExactly) {
-  constexpr unsigned kSeed = 71;
-  SCOPED_TRACE(testing::Message() << "seed " << kSeed);
+TEST_F(SampleTest, KeepsAndDrawsWhatTheDefinitionAndTheReferenceDo) {
+  constexpr int kRowsPerLaunch = 200;
+  std::cerr << "seed " << kSeed << "\n";
   std::mt19937 random(kSeed);
-  const float top_ps[] = {1.0f, 0.9f, 0.5f, 0.25f, 1e-3f, 1e-42f};
-  const float min_ps[] = {0.0f, 0.1f, 1.0f, 0.0f};
-  const std::int32_t top_ks[] = {0, 1, 2, 40, 1000};
-  for (int round = 0; round < 12; ++round) {
-    const std::size_t count = 1 + random() % 300;
-    std::vector<std::vector<float>> logits;
-    std::vector<SampleRow> rows;
-    for (int i = 0; i < 25; ++i) logits.push_back(RandomLogits(random, count, i % 5));
-    for (const std::vector<float>& each : logits) {
-      rows.push_back(
-          {.logits = each,
-           .temperature = random() % 5 == 0 ? 0.0f : 0.25f * static_cast<float>(1 + random() % 8),
-           .top_p = top_ps[random() % 6],
-           .top_k = top_ks[random() % 5],
-           .min_p = min_ps[random() % 4],
-           .seed = random(),
-           .position = static_cast<std::uint32_t>(random()),
-           .choice = static_cast<std::uint32_t>(random() % 3)});
+  const std::vector<Schedule> schedules = HostileSchedules();
+  int num_filtered = 0;
+  for (int first = 0; first < NumRows(); first += kRowsPerLaunch) {
+    device_->SetSchedule(schedules[static_cast<std::size_t>(first / kRowsPerLaunch) % 5]);
+    std::vector<Drawable> rows;
+    for (int i = 0; i < kRowsPerLaunch; ++i) rows.push_back(MakeRow(random));
+    std::vector<std::vector<float>> weights;
+    const std::vector<SampleResult> found = Launch(rows, weights);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      ExpectAsDefined(rows[i], found[i], weights[i]);
+      if (HasFatalFailure()) FAIL() << "row " << static_cast<std::size_t>(first) + i;
+      const auto gone = std::count(weights[i].begin(), weights[i].end(), 0.0f);
+      num_filtered += gone > 0 && gone < std::ssize(weights[i]) ? 1 : 0;
     }
-    ExpectTheReferencesTokens(rows, "round " + std::to_string(round));
   }
-}
-
-// A flat row of 8 at p = 1/2: the fifth token has exactly half before it, and goes.
-TEST_F(SampleTest, KeepsOfEqualTokensTheLowestIdsUpToTheThreshold) {
-  const std::vector<float> flat(8, 1.0f);
-  std::vector<SampleRow> rows;
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    rows.push_back({.logits = flat, .top_p = 0.5f, .seed = seed});
-    rows.push_back({.logits = flat, .top_k = 3, .seed = seed});
-  }
-  ExpectTheReferencesTokens(rows, "flat");
-  std::vector<SampleOutcome> found(rows.size());
-  ops_->Sample({rows, found}, stream_);
-  std::vector<int> drawn(8);
-  for (std::size_t i = 0; i < found.size(); i += 2) ++drawn[found[i].token];
-  EXPECT_GT(drawn[3], 0);
-  EXPECT_EQ(drawn[4] + drawn[5] + drawn[6] + drawn[7], 0);
+  EXPECT_GT(num_filtered, NumRows() / 2);
 }
 
 TEST_F(SampleTest, RowsThatAreNotFiniteHaveNoToken) {
@@ -87,22 +153,16 @@ TEST_F(SampleTest, RowsThatAreNotFiniteHaveNoToken) {
                                     {-kInfinity, -kInfinity},
                                     {-0.0f, 0.0f},
                                     {-kInfinity, 3.0f}};
-  std::vector<SampleRow> rows;
-  for (const std::vector<float>& each : bad) {
-    rows.push_back({.logits = each});
-    rows.push_back({.logits = each, .temperature = 0.0f});
-  }
-  ExpectTheReferencesTokens(rows, "not finite");
-}
-
-TEST_F(SampleTest, StandsEverySchedule) {
-  std::mt19937 random(72);
-  const std::vector<float> logits = RandomLogits(random, 200, 1);
-  const std::vector<SampleRow> rows = {{.logits = logits, .top_p = 0.8f, .top_k = 30, .seed = 3},
-                                       {.logits = logits, .temperature = 0.0f}};
-  for (const Schedule& schedule : HostileSchedules()) {
-    device_->SetSchedule(schedule);
-    ExpectTheReferencesTokens(rows, Describe(schedule));
+  for (const std::vector<float>& logits : bad) {
+    for (const float temperature : {1.0f, 0.0f}) {
+      const SampleRow row = {.logits = logits, .temperature = temperature};
+      SampleOutcome found;
+      ops_->Sample({{&row, 1}, {&found, 1}}, stream_);
+      Finish();
+      const SampleOutcome wanted = reference::Sample(row);
+      EXPECT_EQ(found.finite, wanted.finite);
+      EXPECT_EQ(found.token, wanted.token);
+    }
   }
 }
 
