@@ -137,6 +137,7 @@ class BlockPool {
   void CheckInvariants() const;
 
  private:
+  friend struct SnapshotAccess;
   struct Block {
     BlockState state = BlockState::kFree;
     BlockState after = BlockState::kFree;  // of a Retiring block

@@ -84,6 +84,7 @@ class BlockTables {
   }
 
  private:
+  friend struct SnapshotAccess;
   struct Row {
     std::int32_t size = 0;
     std::int32_t num_sent = 0;

@@ -43,6 +43,7 @@ class HashChains {
   }
 
  private:
+  friend struct SnapshotAccess;
   std::size_t Bucket(std::uint64_t hash) const { return hash & (heads_.size() - 1); }
 
   std::vector<std::uint32_t> heads_;

@@ -96,6 +96,7 @@ class JobLog {
   }
 
  private:
+  friend struct SnapshotAccess;
   std::vector<JobRecord> ring_;
   std::size_t first_ = 0, size_ = 0;
   std::int32_t num_in_flight_ = 0;

@@ -40,6 +40,7 @@ class NamespaceIndex {
   std::optional<base::BlockId> NextChild(base::BlockId child) const;
 
  private:
+  friend struct SnapshotAccess;
   friend class PrefixCache;
   NamespaceIndex(PrefixCache& cache, std::uint32_t index, base::TenantId tenant,
                  const NamespaceKey& key, const BlockKeyer& keyer)
@@ -116,6 +117,7 @@ class PrefixCache {
   void CheckInvariants() const;
 
  private:
+  friend struct SnapshotAccess;
   friend class NamespaceIndex;
   static constexpr std::uint32_t kNone = 0xffffffffu;
 

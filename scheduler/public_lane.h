@@ -40,6 +40,7 @@ class PublicLane {
   bool MayRead(base::TenantId tenant, base::BlockId block) const;
 
  private:
+  friend struct SnapshotAccess;
   static constexpr std::uint32_t kNone = 0xffffffffu;
   struct Prefix {
     std::vector<base::TokenId> tokens;

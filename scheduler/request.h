@@ -139,6 +139,7 @@ class NewRequest {
   }
 
  private:
+  friend struct SnapshotAccess;
   NewRequest() = default;
   absl::Status CheckSampling(const RequestFields& fields, const ModelLimits& limits);
   absl::Status CheckLists(const RequestFields& fields, const ModelLimits& limits);

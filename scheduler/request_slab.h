@@ -32,6 +32,7 @@ class RequestSlab {
   std::span<const LiveRequest> all() const { return requests_; }
 
  private:
+  friend struct SnapshotAccess;
   std::vector<LiveRequest> requests_;
   std::vector<RequestIndex> free_;
   HashChains by_id_;

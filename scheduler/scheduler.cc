@@ -12,6 +12,7 @@
 #include "scheduler/planning.h"
 #include "scheduler/reconfiguration.h"
 #include "scheduler/scheduler_state.h"
+#include "scheduler/snapshot.h"
 
 namespace pagoda::scheduler {
 namespace {
@@ -142,6 +143,8 @@ Scheduler::Scheduler(std::unique_ptr<SchedulerState> state) : state_(std::move(s
 Scheduler::~Scheduler() = default;
 
 std::size_t Scheduler::num_tenants() const { return state_->tenants.size(); }
+
+std::int32_t Scheduler::block_size() const { return state_->config.block_size; }
 
 std::int32_t Scheduler::max_num_seqs() const { return state_->config.max_num_seqs; }
 
@@ -304,6 +307,10 @@ TenantStats Scheduler::tenant_stats(base::TenantId tenant) const {
   stats.blocks_pinned = state.pool.num_pinned(tenant);
   stats.blocks_cached = state.pool.num_cached(tenant);
   return stats;
+}
+
+std::size_t Scheduler::Snapshot(std::span<std::uint8_t> out) const {
+  return WriteSnapshot(*state_, out);
 }
 
 SchedulerStats Scheduler::stats() const {

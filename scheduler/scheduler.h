@@ -44,6 +44,7 @@ class Scheduler {
   Scheduler& operator=(const Scheduler&) = delete;
 
   std::size_t num_tenants() const;
+  std::int32_t block_size() const;
   // The most samples one step can have.
   std::int32_t max_num_seqs() const;
   // Blocks one request can ever hold: ModelLimits::capacity_blocks of this config and tenant.
@@ -128,6 +129,9 @@ class Scheduler {
   // Where every block has been at every submitted step; sums to pool x steps (README.md,
   // "Receipts").
   BlockStepTotals block_step_totals() const;
+  // The whole state as bytes (snapshot.h); returns how many, or 0 when `out` is too small.
+  // Requires: every finished request was taken.
+  std::size_t Snapshot(std::span<std::uint8_t> out) const;
   // Derives every invariant again from scratch and aborts on a violation. Tests call it after every
   // step.
   void CheckInvariants() const;

@@ -35,6 +35,7 @@ class TenantQueue {
   void CheckInvariants() const;
 
  private:
+  friend struct SnapshotAccess;
   bool GoesBefore(RequestIndex a, RequestIndex b) const;
 
   RequestSlab& requests_;
