@@ -50,7 +50,8 @@ struct Engine::State {
   std::atomic<bool> stop_requested = false;
   std::vector<std::atomic<std::uint64_t>> epochs;  // by tenant
   base::Counter num_accepted;
-  base::Counter num_refused_late;  // came after the stop, finished by their submitters
+  base::Counter num_refused;  // came after the stop, or as a prefix that does not fit; finished by
+                              // their submitters
   base::Mutex mutex;
   base::CondVar answered;
   EngineStats published PAGODA_GUARDED_BY(mutex);
@@ -144,7 +145,7 @@ void Engine::Submit(scheduler::NewRequest request) {
   if (state_->mailbox.TryPush(std::move(message))) return;
   // NOLINTBEGIN(bugprone-use-after-move): a mailbox that refuses leaves the message as it was.
   PAGODA_CHECK_MSG(state_->mailbox.closed(), "more messages than permits");
-  state_->num_refused_late.Add();
+  state_->num_refused.Add();
   state_->sink.OnFinished({.request = *std::move(message.request),
                            .reason = scheduler::FinishReason::kShutdown,
                            .receipt = {}});
@@ -173,6 +174,18 @@ absl::Status Engine::Reconfigure(std::vector<scheduler::TenantConfig> tenants) {
   return answer.status;
 }
 
+absl::Status Engine::AddPublicPrefix(scheduler::NewRequest request,
+                                     std::vector<base::TenantId> readers) {
+  state_->num_accepted.Add();
+  const absl::StatusOr<CommandAnswer> answer =
+      state_->Command({.kind = Message::Kind::kAddPublicPrefix,
+                       .request = std::move(request),
+                       .readers = std::move(readers)});
+  absl::Status status = answer.ok() ? answer->status : answer.status();
+  if (!status.ok()) state_->num_refused.Add();
+  return status;
+}
+
 std::uint64_t Engine::epoch(base::TenantId tenant) const {
   PAGODA_CHECK(tenant.value() < state_->epochs.size());
   return state_->epochs[tenant.value()].load(std::memory_order_acquire);
@@ -192,7 +205,7 @@ EngineStats Engine::stats() const {
     stats = state_->published;
   }
   // Read after the published ones, so that no request is finished before it was accepted.
-  stats.num_finished += state_->num_refused_late.value();
+  stats.num_finished += state_->num_refused.value();
   stats.num_accepted = state_->num_accepted.value();
   return stats;
 }

@@ -15,6 +15,8 @@
 
 namespace pagoda::engine {
 
+class Journal;
+
 struct EngineOptions {
   // Messages that can be waiting at once: the sum of the permits of all who may push (requests, one
   // cancel, one pause and one resume per request, control calls). No more requests than this are
@@ -24,6 +26,8 @@ struct EngineOptions {
   // So many failed steps without a good one between them are no fault of one request: the engine
   // gives up.
   std::int32_t max_consecutive_failed_steps = 8;
+  // Where what the scheduler is told is kept (journal.h); none: nowhere. Must outlive the engine.
+  Journal* journal = nullptr;
 };
 
 struct EngineStats {
@@ -63,13 +67,17 @@ class Engine {
   void Cancel(base::RequestId id, scheduler::FinishReason reason);
   void SetPaused(base::RequestId id, bool paused);
 
-  // Operator's commands, one at a time. They block until the engine thread has taken them, between
+  // Commands, one at a time. They block until the engine thread has taken them, between
   // two steps. Unavailable when the engine has stopped.
   // Returns how many blocks of the tenant, or of all, were dropped.
   absl::StatusOr<std::int32_t> FlushPrefixCache(std::optional<base::TenantId> tenant);
   // See Scheduler::Reconfigure. OK: accepted; EngineStats::is_reconfiguring tells until when the
   // old ones hold.
   absl::Status Reconfigure(std::vector<scheduler::TenantConfig> tenants);
+
+  // See Scheduler::AddPublicPrefix. OK: the request is accepted and will get its OnFinished; its
+  // blocks are the public lane's then. Requires: before the first Submit.
+  absl::Status AddPublicPrefix(scheduler::NewRequest request, std::vector<base::TenantId> readers);
 
   // The epoch that prompt keys of this tenant must be made under.
   std::uint64_t epoch(base::TenantId tenant = scheduler::kDefaultTenant) const;

@@ -26,6 +26,7 @@ using scheduler::SampleOutcome;
 EngineLoop::EngineLoop(const EngineOptions& options, scheduler::Scheduler& scheduler,
                        Executor& executor, OutputSink& sink, const base::ClockSource& clock)
     : scheduler_(scheduler),
+      recorded_(scheduler, options.journal),
       executor_(executor),
       sink_(sink),
       clock_(clock),
@@ -46,18 +47,23 @@ void EngineLoop::Handle(Message message) {
       return;
     case Message::Kind::kSubmit:
       return Admit(*std::move(message.request));
+    case Message::Kind::kAddPublicPrefix: {
+      const std::uint64_t ticket = message.ticket;
+      last_answer_ = {.ticket = ticket, .status = AddPublicPrefix(std::move(message))};
+      return;
+    }
     case Message::Kind::kCancel:
-      return scheduler_.Cancel(message.id, message.reason);
+      return recorded_.Cancel(message.id, message.reason);
     case Message::Kind::kSetPaused:
       return SetPaused(message.id, message.paused);
     case Message::Kind::kFlushPrefixCache:
       last_answer_ = {.ticket = message.ticket,
-                      .blocks_dropped = scheduler_.FlushPrefixCache(message.tenant),
+                      .blocks_dropped = recorded_.FlushPrefixCache(message.tenant),
                       .status = absl::OkStatus()};
       return;
     case Message::Kind::kReconfigure:
       last_answer_ = {.ticket = message.ticket,
-                      .status = scheduler_.Reconfigure(std::move(message.tenants))};
+                      .status = recorded_.Reconfigure(std::move(message.tenants))};
       return;
   }
 }
@@ -69,7 +75,18 @@ void EngineLoop::Admit(scheduler::NewRequest request) {
   if (stats_.failed) {
     return Finish({.request = std::move(request), .reason = FinishReason::kFailed, .receipt = {}});
   }
-  scheduler_.Add(std::move(request));
+  recorded_.Add(std::move(request));
+}
+
+absl::Status EngineLoop::AddPublicPrefix(Message message) {
+  PAGODA_CHECK(live_.size() < live_.capacity());
+  const base::RequestId id = message.request->id;
+  PAGODA_CHECK(FindLive(id) == nullptr);
+  if (stats_.failed) return absl::UnavailableError("the engine has failed");
+  absl::Status status =
+      recorded_.AddPublicPrefix(*std::move(message.request), std::move(message.readers));
+  if (status.ok()) live_.push_back({.id = id});
+  return status;
 }
 
 void EngineLoop::SetPaused(base::RequestId id, bool paused) {
@@ -77,7 +94,7 @@ void EngineLoop::SetPaused(base::RequestId id, bool paused) {
   if (live == nullptr || live->paused == paused) return;
   live->paused = paused;
   stats_.num_paused += paused ? 1 : -1;
-  scheduler_.SetPaused(id, paused);
+  recorded_.SetPaused(id, paused);
 }
 
 EngineLoop::LiveRequest* EngineLoop::FindLive(base::RequestId id) {
@@ -104,7 +121,7 @@ base::Instant EngineLoop::NextWake() const {
 // Returns whether the scheduler had a step to run; one that could not be submitted counts, because
 // it can be tried again.
 bool EngineLoop::PlanAndSubmit() {
-  const scheduler::StepPlan* plan = scheduler_.TryPlan(clock_.Now());
+  const scheduler::StepPlan* plan = recorded_.TryPlan(clock_.Now());
   DeliverFinished();
   if (plan == nullptr) return false;
   const base::JobId job = plan->job;
@@ -133,7 +150,7 @@ void EngineLoop::AwaitOldest() {
   for (const scheduler::SampleResult& sample : step.samples) {
     outcomes_.push_back(Judge(step, sample));
   }
-  scheduler_.Complete(step, outcomes_);
+  recorded_.Complete(step, outcomes_);
   MoveFence(job);
   consecutive_failed_steps_ = 0;
   ++stats_.steps;
@@ -194,7 +211,7 @@ void EngineLoop::HandleFailure(base::JobId job, const absl::Status& why) {
   ++stats_.failed_steps;
   ++consecutive_failed_steps_;
   base::LogError(absl::StrCat("step ", job.value(), " failed: ", why.ToString()));
-  scheduler_.Fail(job);
+  recorded_.Fail(job);
   DiscardInFlight();
   MoveFence(job);
   if (!stats_.failed && consecutive_failed_steps_ >= max_consecutive_failed_steps_) GiveUp(why);
@@ -211,9 +228,9 @@ void EngineLoop::DiscardInFlight() {
 // With nothing in flight the fence covers every step so far, voided ones included.
 void EngineLoop::MoveFence(base::JobId done) {
   if (in_flight_.empty()) {
-    scheduler_.Fence(last_planned_);
+    recorded_.Fence(last_planned_);
   } else if (done < in_flight_.front()) {
-    scheduler_.Fence(done);
+    recorded_.Fence(done);
   }
 }
 
@@ -227,15 +244,15 @@ void EngineLoop::EndAll(FinishReason reason) {
   // By id, so that the order does not depend on who ended before.
   std::sort(live_.begin(), live_.end(),
             [](const LiveRequest& a, const LiveRequest& b) { return a.id < b.id; });
-  for (const LiveRequest& live : live_) scheduler_.Cancel(live.id, reason);
+  for (const LiveRequest& live : live_) recorded_.Cancel(live.id, reason);
   while (!in_flight_.empty()) {
     const auto result = executor_.Await();
     const base::JobId job = in_flight_.Pop();
     if (result.ok()) {
       outcomes_.assign((*result)->samples.size(), SampleOutcome{});
-      scheduler_.Complete(**result, outcomes_);
+      recorded_.Complete(**result, outcomes_);
     } else {
-      scheduler_.Fail(job);
+      recorded_.Fail(job);
     }
     MoveFence(job);
   }
@@ -245,7 +262,7 @@ void EngineLoop::EndAll(FinishReason reason) {
 
 void EngineLoop::DeliverFinished() {
   finished_.clear();
-  scheduler_.TakeFinished(finished_);
+  recorded_.TakeFinished(finished_);
   for (FinishEvent& event : finished_) Finish(std::move(event));
   finished_.clear();
 }

@@ -12,6 +12,7 @@
 #include "engine/executor.h"
 #include "engine/message.h"
 #include "engine/output_sink.h"
+#include "engine/recorded_scheduler.h"
 #include "engine/stop_evaluator.h"
 #include "scheduler/scheduler.h"
 
@@ -52,6 +53,7 @@ class EngineLoop {
   };
 
   void Admit(scheduler::NewRequest request);
+  absl::Status AddPublicPrefix(Message message);
   void SetPaused(base::RequestId id, bool paused);
   LiveRequest* FindLive(base::RequestId id);
 
@@ -68,7 +70,8 @@ class EngineLoop {
   void DeliverFinished();
   void Finish(scheduler::FinishEvent event);
 
-  scheduler::Scheduler& scheduler_;
+  scheduler::Scheduler& scheduler_;  // asked here, and changed through `recorded_` alone
+  RecordedScheduler recorded_;
   Executor& executor_;
   OutputSink& sink_;
   const base::ClockSource& clock_;

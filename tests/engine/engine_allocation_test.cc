@@ -6,6 +6,7 @@
 #include <new>
 #include <vector>
 
+#include "engine/journal.h"
 #include "tests/engine/engine_world.h"
 #include "tests/fakes/scripted_executor.h"
 
@@ -46,14 +47,20 @@ class KeepingSink final : public OutputSink {
   std::size_t num_scores_ = 0;
 };
 
-TEST(EngineLoop, AllocatesNothingOnceItHasStarted) {
+// Also while what it does is recorded, through segments that give way to new ones.
+class Allocations : public testing::TestWithParam<std::size_t> {};
+
+TEST_P(Allocations, AnEngineThatHasStartedAllocatesNothing) {
   const WorldConfig config{.pool_blocks = 40};
+  Journal journal(GetParam());
   const auto scheduler = MakeScheduler(config);
   fakes::ScriptedExecutor executor(config.max_num_seqs);
   KeepingSink sink(64);
   const fakes::ManualClock clock;
-  EngineLoop loop({.mailbox_capacity = kMailboxCapacity, .eos_tokens = {kEos}}, *scheduler,
-                  executor, sink, clock);
+  EngineLoop loop({.mailbox_capacity = kMailboxCapacity,
+                   .eos_tokens = {kEos},
+                   .journal = GetParam() > 0 ? &journal : nullptr},
+                  *scheduler, executor, sink, clock);
   std::vector<Message> messages;
   for (const Ask& ask : MakeAsks(40, 11)) {
     messages.push_back({.kind = Message::Kind::kSubmit, .request = MakeRequest(ask, config)});
@@ -67,7 +74,11 @@ TEST(EngineLoop, AllocatesNothingOnceItHasStarted) {
   EXPECT_EQ(sink.num_finished(), 40u);
   EXPECT_GT(sink.num_tokens(), 100u);
   EXPECT_EQ(num_allocations, 0);
+  const Journal::Pin pin(journal);
+  EXPECT_EQ(pin.segments().size(), GetParam() > 0 ? 2u : 0u);
 }
+INSTANTIATE_TEST_SUITE_P(WithAndWithoutAJournal, Allocations,
+                         testing::Values(std::size_t{0}, std::size_t{3 * 100'000}));
 
 }  // namespace
 }  // namespace pagoda::engine

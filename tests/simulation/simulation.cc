@@ -57,7 +57,11 @@ Simulation::Simulation(const Scenario& scenario, std::FILE* trace)
       gate_(*state_),
       answers_(scenario),
       auditor_(*state_, scenario, tally_),
-      paused_since_(scenario.requests.size(), kReads) {}
+      paused_since_(scenario.requests.size(), kReads) {
+  recorded_.emplace(*scheduler_, nullptr);
+}
+
+void Simulation::RecordInto(engine::Journal& journal) { recorded_.emplace(*scheduler_, &journal); }
 
 bool Simulation::Draw(std::uint64_t purpose, int one_in) const {
   const std::uint64_t draw =
@@ -84,7 +88,7 @@ void Simulation::Arrive() {
     ++num_live_;
     answers_.Accepted(request->id);
     Say("arrives: request", place);
-    scheduler_->Add(*std::move(request));
+    recorded_->Add(*std::move(request));
   }
 }
 
@@ -113,11 +117,11 @@ void Simulation::Happen(const Event& event) {
       ++tally_[Seen::kPauses];
       paused_since_[event.subject] = tick_;
       Say("pauses: request", event.subject);
-      return scheduler_->SetPaused(IdOf(event.subject), true);
+      return recorded_->SetPaused(IdOf(event.subject), true);
     case Kind::kResume:
       Say("resumes: request", event.subject);
       paused_since_[event.subject] = kReads;
-      return scheduler_->SetPaused(IdOf(event.subject), false);
+      return recorded_->SetPaused(IdOf(event.subject), false);
     case Kind::kCutSlow:
       return CancelRequest(event.subject, FinishReason::kSlowConsumer);
     case Kind::kFailSubmit:
@@ -139,7 +143,7 @@ void Simulation::Happen(const Event& event) {
 void Simulation::CancelRequest(std::uint32_t place, FinishReason reason) {
   CountCancel(place);
   Say("cancelled: request", place);
-  scheduler_->Cancel(IdOf(place), reason);
+  recorded_->Cancel(IdOf(place), reason);
   auditor_.Observe();
 }
 
@@ -173,13 +177,13 @@ void Simulation::Flush(std::uint32_t tenant) {
   if (tenant < scenario_.config.tenants.size()) which = base::TenantId(tenant);
   ++tally_[Seen::kFlushes];
   Say("flushes: tenant", tenant);
-  scheduler_->FlushPrefixCache(which);
+  recorded_->FlushPrefixCache(which);
   auditor_.Flushed(which);
 }
 
 void Simulation::Reconfigure(std::uint32_t list) {
   Say("reconfigures: list", list);
-  const absl::Status status = scheduler_->Reconfigure(scenario_.other_tenants[list]);
+  const absl::Status status = recorded_->Reconfigure(scenario_.other_tenants[list]);
   ++tally_[status.ok() ? Seen::kReconfigurations : Seen::kRefusedReconfigurations];
 }
 
@@ -189,7 +193,7 @@ void Simulation::PlanSteps() {
   while (static_cast<int>(submitted_.size()) < scenario_.config.max_in_flight) {
     const base::Instant now = AtTick(tick_);
     auditor_.BeforePlan(now);
-    const StepPlan* plan = scheduler_->TryPlan(now);
+    const StepPlan* plan = recorded_->TryPlan(now);
     scheduler_->CheckInvariants();
     auditor_.AfterPlan(plan);
     if (plan == nullptr) return;
@@ -262,7 +266,7 @@ void Simulation::Complete(const StepResult& step) {
   for (std::size_t i = 0; i < step.samples.size(); ++i) {
     outcomes_[i] = Judge(step.samples[i], step.tokens[step.samples[i].tokens.begin]);
   }
-  scheduler_->Complete(step, outcomes_);
+  recorded_->Complete(step, outcomes_);
   auditor_.JobEnded(step.job);
   auditor_.Observe();
 }
@@ -296,7 +300,7 @@ void Simulation::FailSubmission(const StepPlan& plan) {
     submitted_.pop_front();
     Complete(**result);
   }
-  scheduler_->Fail(plan.job);
+  recorded_->Fail(plan.job);
   auditor_.JobEnded(plan.job);
   auditor_.Observe();
   fences_.push_back({plan.job, tick_ + scenario_.fence_delay});
@@ -306,12 +310,12 @@ void Simulation::FailSubmission(const StepPlan& plan) {
 void Simulation::FailOldest(const StepPlan& oldest) {
   ++tally_[Seen::kAwaitFailures];
   Say("fails: job", oldest.job.value());
-  scheduler_->Fail(oldest.job);
+  recorded_->Fail(oldest.job);
   auditor_.JobEnded(oldest.job);
   for (const StepPlan* later : submitted_) {
     PAGODA_CHECK(executor_.Await().ok());
     ++tally_[Seen::kStepsLostBehind];
-    if (Draw(kFailTwice, 2)) scheduler_->Fail(later->job);  // does nothing
+    if (Draw(kFailTwice, 2)) recorded_->Fail(later->job);  // does nothing
     fences_.push_back({later->job, tick_ + scenario_.fence_delay});
     auditor_.JobEnded(later->job);
   }
@@ -344,7 +348,7 @@ void Simulation::SpoilRow(StepResult& step) {
 
 void Simulation::MoveFences() {
   while (!fences_.empty() && fences_.front().at <= tick_) {
-    scheduler_->Fence(fences_.front().job);
+    recorded_->Fence(fences_.front().job);
     auditor_.Fenced(fences_.front().job);
     fences_.pop_front();
   }
@@ -354,7 +358,7 @@ void Simulation::MoveFences() {
 
 void Simulation::TakeFinished() {
   finished_.clear();
-  scheduler_->TakeFinished(finished_);
+  recorded_->TakeFinished(finished_);
   for (const FinishEvent& event : finished_) {
     Say("ends: request", event.request.id.value() - 1);
     decisions_.AddEnd(event);

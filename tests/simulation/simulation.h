@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/recorded_scheduler.h"
 #include "scheduler/scheduler.h"
 #include "tests/fakes/digest_executor.h"
 #include "tests/simulation/answer_checker.h"
@@ -32,7 +33,11 @@ class Simulation {
  public:
   // Says every decision to `trace`, unless it is null.
   explicit Simulation(const Scenario& scenario, std::FILE* trace = nullptr);
+  // Before Run: what the scheduler is told goes into this journal.
+  void RecordInto(engine::Journal& journal);
   Outcome Run();
+  // Of all that was recorded.
+  std::uint64_t recorded_decisions() const { return recorded_->decisions(); }
 
  private:
   static constexpr int kReads = -1;
@@ -67,8 +72,9 @@ class Simulation {
 
   const Scenario& scenario_;
   std::FILE* const trace_;
-  scheduler::SchedulerState* state_ = nullptr;  // scheduler_'s, to look at
-  std::unique_ptr<scheduler::Scheduler> scheduler_;
+  scheduler::SchedulerState* state_ = nullptr;       // scheduler_'s, to look at
+  std::unique_ptr<scheduler::Scheduler> scheduler_;  // asked here, changed through `recorded_`
+  std::optional<engine::RecordedScheduler> recorded_;
   fakes::DigestExecutor executor_;
   Outcome outcome_;
   Tally& tally_ = outcome_.tally;
