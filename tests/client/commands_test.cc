@@ -22,7 +22,7 @@ namespace {
 using fakes::FakeInferenceService;
 using Health = grpc::health::v1::HealthCheckResponse;
 
-v1::GenerateResponse Piece(const std::string& text, std::vector<std::uint32_t> ids) {
+v1::GenerateResponse Piece(const std::string& text, const std::vector<std::uint32_t>& ids) {
   v1::GenerateResponse response;
   response.set_request_id("r-1");
   v1::ChoiceDelta& delta = *response.add_deltas();

@@ -73,7 +73,11 @@ void ServerProcess::Signal(int signal) const { kill(pid_, signal); }
 
 int ServerProcess::Wait() {
   PAGODA_CHECK(pid_ > 0);
-  return WaitForExit(std::exchange(pid_, -1));
+  const int code = WaitForExit(std::exchange(pid_, -1));
+  // Its last words may still lie in the pipe.
+  base::MutexLock lock(mutex_);
+  while (!log_closed_) grown_.Wait(mutex_);
+  return code;
 }
 
 std::string ServerProcess::log() const {

@@ -210,7 +210,7 @@ TEST(ServerProcess, DroppedClientsLeaveNothingBehindAndNoWordInTheLog) {
 }
 
 TEST(ServerProcess, BadStartUpsSayWhatIsWrongAndExitWithAnError) {
-  const auto run = [](std::vector<std::string> flags) {
+  const auto run = [](const std::vector<std::string>& flags) {
     ServerProcess process(flags);
     EXPECT_NE(process.Wait(), 0);
     process.WaitForLog("this text never comes");

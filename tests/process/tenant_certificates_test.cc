@@ -18,28 +18,27 @@ using rpcs::Metadata;
 class TenantCertificates : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    ca_ = FreshCertificate("-tenant-ca", {.name = "our CA"});
-    other_ca_ = FreshCertificate("-tenant-other-ca", {.name = "other CA"});
-    server_ = FreshCertificate("-tenant-server", {.name = "server", .issuer = &ca_});
-    beta_ = FreshCertificate("-tenant-beta",
-                             {.name = "beta", .issuer = &ca_, .more_names = ",DNS:beta.example"});
-    uri_ = FreshCertificate(
+    ca = FreshCertificate("-tenant-ca", {.name = "our CA"});
+    other_ca = FreshCertificate("-tenant-other-ca", {.name = "other CA"});
+    server = FreshCertificate("-tenant-server", {.name = "server", .issuer = &ca});
+    beta = FreshCertificate("-tenant-beta",
+                            {.name = "beta", .issuer = &ca, .more_names = ",DNS:beta.example"});
+    uri = FreshCertificate(
         "-tenant-uri",
-        {.name = "beta.example", .issuer = &ca_, .more_names = ",URI:spiffe://test/beta"});
-    nobody_ = FreshCertificate(
+        {.name = "beta.example", .issuer = &ca, .more_names = ",URI:spiffe://test/beta"});
+    nobody = FreshCertificate(
         "-tenant-nobody",
-        {.name = "beta.example", .issuer = &ca_, .more_names = ",DNS:nobody.example"});
-    expired_ = FreshCertificate(
+        {.name = "beta.example", .issuer = &ca, .more_names = ",DNS:nobody.example"});
+    expired = FreshCertificate(
         "-tenant-expired",
-        {.name = "beta", .issuer = &ca_, .more_names = ",DNS:beta.example", .expired = true});
-    forged_ =
-        FreshCertificate("-tenant-forged",
-                         {.name = "beta", .issuer = &other_ca_, .more_names = ",DNS:beta.example"});
+        {.name = "beta", .issuer = &ca, .more_names = ",DNS:beta.example", .expired = true});
+    forged = FreshCertificate(
+        "-tenant-forged", {.name = "beta", .issuer = &other_ca, .more_names = ",DNS:beta.example"});
   }
 
   std::shared_ptr<::grpc::Channel> Channel(const Certificate* shown) {
     ::grpc::SslCredentialsOptions tls;
-    tls.pem_root_certs = ContentOf(ca_.cert);
+    tls.pem_root_certs = ContentOf(ca.cert);
     if (shown != nullptr) {
       tls.pem_cert_chain = ContentOf(shown->cert);
       tls.pem_private_key = ContentOf(shown->key);
@@ -56,12 +55,12 @@ class TenantCertificates : public ::testing::Test {
         TenantFlags(TenantsFile(TenantSection("alpha", kAlphaToken) +
                                 "[beta]\ncertificate-name = beta.example\n"
                                 "certificate-name = spiffe://test/beta\n"));
-    flags.insert(flags.end(), {"--model", TinyFile(), "--tls-cert", server_.cert, "--tls-key",
-                               server_.key, "--tls-client-ca", ca_.cert});
+    flags.insert(flags.end(), {"--model", TinyFile(), "--tls-cert", server.cert, "--tls-key",
+                               server.key, "--tls-client-ca", ca.cert});
     return flags;
   }
 
-  static inline Certificate ca_, other_ca_, server_, beta_, uri_, nobody_, expired_, forged_;
+  static inline Certificate ca, other_ca, server, beta, uri, nobody, expired, forged;
   ServerProcess process_{Flags()};
 };
 
@@ -74,28 +73,28 @@ StatusCode Ask(const std::shared_ptr<::grpc::Channel>& channel, const Metadata& 
 
 TEST_F(TenantCertificates, ATokenOrACertificateSaysWhoCallsAndTwoMustAgree) {
   EXPECT_EQ(Ask(Channel(nullptr), kAlpha), StatusCode::OK);
-  EXPECT_EQ(Ask(Channel(&beta_)), StatusCode::OK);
-  EXPECT_EQ(Ask(Channel(&uri_)), StatusCode::OK);
-  EXPECT_EQ(Ask(Channel(&nobody_), kAlpha), StatusCode::OK);
-  EXPECT_EQ(Ask(Channel(&beta_), kAlpha), StatusCode::UNAUTHENTICATED);
+  EXPECT_EQ(Ask(Channel(&beta)), StatusCode::OK);
+  EXPECT_EQ(Ask(Channel(&uri)), StatusCode::OK);
+  EXPECT_EQ(Ask(Channel(&nobody), kAlpha), StatusCode::OK);
+  EXPECT_EQ(Ask(Channel(&beta), kAlpha), StatusCode::UNAUTHENTICATED);
   EXPECT_EQ(Ask(Channel(nullptr)), StatusCode::UNAUTHENTICATED);
   // Where a certificate has names of machines or services, its common name is no name.
-  EXPECT_EQ(Ask(Channel(&nobody_)), StatusCode::UNAUTHENTICATED);
+  EXPECT_EQ(Ask(Channel(&nobody)), StatusCode::UNAUTHENTICATED);
 }
 
 // An expired certificate and one of another CA do not get as far as a call: TLS refuses the
 // connection.
 TEST_F(TenantCertificates, NoMethodAnswersToACertificateThatIsNotGood) {
-  const auto methods = AllMethods(Channel(&beta_), {});
+  const auto methods = AllMethods(Channel(&beta), {});
   EXPECT_GE(methods.size(), 9u);
   struct Fault {
     const char* what;
     const Certificate* shown;
     StatusCode expected;
   };
-  for (const Fault& fault : {Fault{"of no tenant", &nobody_, StatusCode::UNAUTHENTICATED},
-                             Fault{"expired", &expired_, StatusCode::UNAVAILABLE},
-                             Fault{"of another CA", &forged_, StatusCode::UNAVAILABLE}}) {
+  for (const Fault& fault : {Fault{"of no tenant", &nobody, StatusCode::UNAUTHENTICATED},
+                             Fault{"expired", &expired, StatusCode::UNAVAILABLE},
+                             Fault{"of another CA", &forged, StatusCode::UNAVAILABLE}}) {
     const auto channel = Channel(fault.shown);
     for (const std::string& method : methods) {
       if (method.ends_with("Health/Watch")) continue;

@@ -19,16 +19,16 @@ class Tls : public testing::Test {
   static void SetUpTestSuite() {
     for (int side = 0; side < 2; ++side) {
       const std::string which = side == 0 ? "our" : "other";
-      ca_[side] = FreshCertificate("-" + which + "-ca", {.name = which + " CA"});
-      leaf_[side] =
-          FreshCertificate("-" + which + "-leaf", {.name = which + " leaf", .issuer = &ca_[side]});
+      ca[side] = FreshCertificate("-" + which + "-ca", {.name = which + " CA"});
+      leaf[side] =
+          FreshCertificate("-" + which + "-leaf", {.name = which + " leaf", .issuer = &ca[side]});
     }
   }
 
   static std::vector<std::string> ServerFlags(const std::vector<std::string>& more = {}) {
     std::vector<std::string> flags = {"--model", TinyFile()};
     flags.insert(flags.end(), kTinyFlags.begin(), kTinyFlags.end());
-    flags.insert(flags.end(), {"--tls-cert", leaf_[0].cert, "--tls-key", leaf_[0].key});
+    flags.insert(flags.end(), {"--tls-cert", leaf[0].cert, "--tls-key", leaf[0].key});
     flags.insert(flags.end(), more.begin(), more.end());
     return flags;
   }
@@ -42,7 +42,7 @@ class Tls : public testing::Test {
   }
 
   // 0 is ours, which the server shows and trusts; 1 is the other side's.
-  static inline Certificate ca_[2], leaf_[2];
+  static inline Certificate ca[2], leaf[2];
 };
 
 TEST_F(Tls, AClientWithTheRightCaIsServedAndOneWithAnotherOrInPlainTextIsNot) {
@@ -50,25 +50,25 @@ TEST_F(Tls, AClientWithTheRightCaIsServedAndOneWithAnotherOrInPlainTextIsNot) {
   ASSERT_TRUE(server.WaitForLog("serving ")) << server.log();
   const Ran served = Client(
       server, "generate",
-      {"--tls-ca", ca_[0].cert, "--prompt", "a", "--max-tokens", "3", "--ignore-eos", "--json"});
+      {"--tls-ca", ca[0].cert, "--prompt", "a", "--max-tokens", "3", "--ignore-eos", "--json"});
   EXPECT_EQ(served.code, 0) << served.output;
   EXPECT_THAT(served.output, HasSubstr("\"generated_tokens\":3"));
-  EXPECT_NE(Client(server, "health", {"--tls-ca", ca_[1].cert}).code, 0);
+  EXPECT_NE(Client(server, "health", {"--tls-ca", ca[1].cert}).code, 0);
   EXPECT_NE(Client(server, "health", {}).code, 0);
-  EXPECT_EQ(Client(server, "health", {"--tls-ca", ca_[0].cert, "--wait", "60"}).code, 0);
+  EXPECT_EQ(Client(server, "health", {"--tls-ca", ca[0].cert, "--wait", "60"}).code, 0);
 }
 
 TEST_F(Tls, AServerWithAClientCaServesOnlyThoseWhomItSigned) {
-  ServerProcess server(ServerFlags({"--tls-client-ca", ca_[0].cert}));
+  ServerProcess server(ServerFlags({"--tls-client-ca", ca[0].cert}));
   ASSERT_TRUE(server.WaitForLog("serving ")) << server.log();
   const auto health = [&](const std::vector<std::string>& more) {
-    std::vector<std::string> flags = {"--tls-ca", ca_[0].cert};
+    std::vector<std::string> flags = {"--tls-ca", ca[0].cert};
     flags.insert(flags.end(), more.begin(), more.end());
     return Client(server, "health", flags).code;
   };
-  EXPECT_EQ(health({"--tls-cert", leaf_[0].cert, "--tls-key", leaf_[0].key, "--wait", "60"}), 0);
+  EXPECT_EQ(health({"--tls-cert", leaf[0].cert, "--tls-key", leaf[0].key, "--wait", "60"}), 0);
   EXPECT_NE(health({}), 0);
-  EXPECT_NE(health({"--tls-cert", leaf_[1].cert, "--tls-key", leaf_[1].key}), 0);
+  EXPECT_NE(health({"--tls-cert", leaf[1].cert, "--tls-key", leaf[1].key}), 0);
 }
 
 // What stands in the way is named, with its flag and its file.
@@ -78,11 +78,11 @@ TEST_F(Tls, FilesThatAreNotWhatTheyShouldBeStopTheStart) {
   struct Case {
     std::string cert, key, client_ca, named_flag, named_file;
   };
-  const Certificate& ours = leaf_[0];
+  const Certificate& ours = leaf[0];
   const std::string folder = testing::TempDir();
   for (const Case& bad :
-       std::vector<Case>{{ours.cert, leaf_[1].key, "", "--tls-key", leaf_[1].key},  // another's key
-                         {ours.cert, ours.cert, "", "--tls-key", ours.cert},        // no key at all
+       std::vector<Case>{{ours.cert, leaf[1].key, "", "--tls-key", leaf[1].key},  // another's key
+                         {ours.cert, ours.cert, "", "--tls-key", ours.cert},      // no key at all
                          {ours.key, ours.key, "", "--tls-cert", ours.key},
                          {junk, ours.key, "", "--tls-cert", junk},
                          {ours.cert, folder, "", "--tls-key", folder},  // cannot be read
