@@ -147,24 +147,5 @@ TEST_F(SampleTest, KeepsAndDrawsWhatTheDefinitionAndTheReferenceDo) {
   EXPECT_GT(num_filtered, NumRows() / 2);
 }
 
-TEST_F(SampleTest, RowsThatAreNotFiniteHaveNoToken) {
-  const std::vector<float> bad[] = {{1.0f, kNan, 2.0f},
-                                    {kInfinity, 1.0f},
-                                    {-kInfinity, -kInfinity},
-                                    {-0.0f, 0.0f},
-                                    {-kInfinity, 3.0f}};
-  for (const std::vector<float>& logits : bad) {
-    for (const float temperature : {1.0f, 0.0f}) {
-      const SampleRow row = {.logits = logits, .temperature = temperature};
-      SampleOutcome found;
-      ops_->Sample({{&row, 1}, {&found, 1}}, stream_);
-      Finish();
-      const SampleOutcome wanted = reference::Sample(row);
-      EXPECT_EQ(found.finite, wanted.finite);
-      EXPECT_EQ(found.token, wanted.token);
-    }
-  }
-}
-
 }  // namespace
 }  // namespace pagoda::kernels::cuda

@@ -28,14 +28,27 @@ namespace pagoda::kernels {
 struct Backend {
   std::string name;
   std::function<std::unique_ptr<Ops>()> make;
+  std::vector<KeyOrder> key_orders = {KeyOrder::kTokenMajor, KeyOrder::kDimPairMajor};
+  std::int32_t gap_bytes = 52;  // between the blocks of a pool: as odd as the backend bears
 };
 std::vector<Backend> Backends();
 inline void PrintTo(const Backend& backend, std::ostream* out) { *out << backend.name; }
+
+inline float RoundedToBf16(float x) { return base::FloatFromBf16(base::Bf16FromFloat(x)); }
 
 class KernelSuite : public testing::TestWithParam<Backend> {
  protected:
   KernelSuite() : ops_(GetParam().make()), reference_(MakeReferenceOps()) {}
   void Finish() { ASSERT_TRUE(ops_->device().Await(ops_->device().Record(stream_)).ok()); }
+
+  // Whether weights and the inputs of matrix products are rounded to bf16.
+  bool RoundsToBf16() const { return ops_->capabilities().pack_layout == PackLayout::kBf16Rows; }
+  // What is left of a weight, or of an input of a product, that comes as float.
+  float AsTaken(float x) const { return RoundsToBf16() ? RoundedToBf16(x) : x; }
+  std::vector<ActivationType> Activations() const {
+    if (RoundsToBf16()) return {ActivationType::kBf16};
+    return {ActivationType::kF32, ActivationType::kInt8};
+  }
 
   std::unique_ptr<Ops> ops_;        // under test
   std::unique_ptr<Ops> reference_;  // the plain loops

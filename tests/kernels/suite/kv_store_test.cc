@@ -6,17 +6,26 @@
 namespace pagoda::kernels {
 namespace {
 
-std::vector<PoolShape> PoolShapes() {
-  std::vector<PoolShape> shapes;
-  for (const base::KvType type : {base::KvType::kBf16, base::KvType::kF32}) {
-    for (const KeyOrder order : {KeyOrder::kTokenMajor, KeyOrder::kDimPairMajor}) {
-      for (const bool gaps : {false, true}) {
-        shapes.push_back({.type = type, .order = order, .num_heads = 3, .gaps = gaps});
+class KvSuite : public KernelSuite {
+ protected:
+  // All have at least 32 slots in 8 blocks.
+  std::vector<PoolShape> PoolShapes() const {
+    std::vector<PoolShape> shapes;
+    for (const base::KvType type : ops_->capabilities().kv_types) {
+      for (const KeyOrder order : GetParam().key_orders) {
+        for (const bool gaps : {false, true}) {
+          shapes.push_back({.type = type, .order = order, .num_heads = 3, .gaps = gaps});
+        }
+        shapes.push_back(
+            {.type = type, .order = order, .num_heads = 2, .head_size = 64, .block_size = 16});
+        shapes.push_back(
+            {.type = type, .order = order, .num_heads = 1, .head_size = 96, .block_size = 64});
       }
     }
+    for (PoolShape& shape : shapes) shape.gap_bytes = GetParam().gap_bytes;
+    return shapes;
   }
-  return shapes;
-}
+};
 
 // Address arithmetic of its own: by the layout's definition, not by its strides.
 float Stored(KvPool& pool, bool is_key, std::int64_t slot, std::int64_t head, std::int64_t d) {
@@ -39,7 +48,7 @@ float Stored(KvPool& pool, bool is_key, std::int64_t slot, std::int64_t head, st
   return base::FloatFromBf16(bits);
 }
 
-TEST_P(KernelSuite, WrittenKvLiesWhereTheLayoutSaysAndNowhereElse) {
+TEST_P(KvSuite, WrittenKvLiesWhereTheLayoutSaysAndNowhereElse) {
   for (const PoolShape& shape : PoolShapes()) {
     std::mt19937 random(31);
     KvPool pool(shape);
@@ -67,7 +76,7 @@ TEST_P(KernelSuite, WrittenKvLiesWhereTheLayoutSaysAndNowhereElse) {
   }
 }
 
-TEST_P(KernelSuite, ZeroBlocksLeavesNoOldByteInThemAndTouchesNoOther) {
+TEST_P(KvSuite, ZeroBlocksLeavesNoOldByteInThemAndTouchesNoOther) {
   for (const PoolShape& shape : PoolShapes()) {
     KvPool pool(shape);
     const std::vector<std::uint32_t> blocks = {5, 2, 7};
@@ -83,7 +92,8 @@ TEST_P(KernelSuite, ZeroBlocksLeavesNoOldByteInThemAndTouchesNoOther) {
   }
 }
 
-TEST_P(KernelSuite, CopyBlocksCopiesTheFirstSlotsInOrder) {
+// The second copy reads what the first wrote.
+TEST_P(KvSuite, CopyBlocksCopiesTheFirstSlotsInOrder) {
   for (const PoolShape& shape : PoolShapes()) {
     std::mt19937 random(33);
     KvPool pool(shape);
@@ -102,33 +112,40 @@ TEST_P(KernelSuite, CopyBlocksCopiesTheFirstSlotsInOrder) {
     const auto source = pool.Block(6);
     const auto target = pool.Block(2);
     EXPECT_TRUE(std::equal(source.begin(), source.end(), target.begin()));
-    EXPECT_EQ(Stored(pool, true, 6 * 4 + 2, 1, 9), Stored(pool, true, 1 * 4 + 2, 1, 9));
+    EXPECT_EQ(Stored(pool, true, 6 * shape.block_size + 2, 0, 9),
+              Stored(pool, true, 1 * shape.block_size + 2, 0, 9));
   }
 }
 
-TEST_P(KernelSuite, RopeAndWriteKvEqualsItsParts) {
-  std::mt19937 random(34);
-  KvPool fused({.num_heads = 2});
-  KvPool parts({.num_heads = 2});
-  const Matrix cos = RandomMatrix(10, 16, random);
-  const Matrix sin = RandomMatrix(10, 16, random);
-  const Matrix query = RandomMatrix(3, 128, random);
-  const Matrix key = RandomMatrix(3, 64, random);
-  const Matrix value = RandomMatrix(3, 64, random);
-  const std::vector<std::int32_t> positions = {9, 0, 4};
-  const std::vector<std::int64_t> slots = {30, 8, -1};
-  Matrix q1 = query, k1 = key, q2 = query, k2 = key;
-  RopeParams rope = {q1.view(),  k1.view(),  32,       32, RopePairs::kInterleaved,
-                     cos.view(), sin.view(), positions};
-  ops_->RopeAndWriteKv({rope, {k1.view(), value.view(), &fused.view(), 1, slots}}, stream_);
-  rope.query = q2.view();
-  rope.key = k2.view();
-  ops_->Rope(rope, stream_);
-  ops_->WriteKv({k2.view(), value.view(), &parts.view(), 1, slots}, stream_);
-  Finish();
-  ExpectSameBits(q1, q2, "query");
-  EXPECT_EQ(fused.bytes(), parts.bytes());
+TEST_P(KvSuite, RopeAndWriteKvEqualsItsParts) {
+  for (const PoolShape& shape : PoolShapes()) {
+    for (const RopePairs pairs : {RopePairs::kInterleaved, RopePairs::kHalves}) {
+      std::mt19937 random(34);
+      KvPool fused(shape), parts(shape);
+      const std::int64_t width = std::int64_t{shape.num_heads} * shape.head_size;
+      const Matrix cos = RandomMatrix(10, shape.head_size / 2, random);
+      const Matrix sin = RandomMatrix(10, shape.head_size / 2, random);
+      const Matrix query = RandomMatrix(3, 2 * width, random);
+      const Matrix key = RandomMatrix(3, width, random);
+      const Matrix value = RandomMatrix(3, width, random);
+      const std::vector<std::int32_t> positions = {9, 0, 4};
+      const std::vector<std::int64_t> slots = {30, 8, -1};
+      Matrix q1 = query, k1 = key, q2 = query, k2 = key;
+      RopeParams rope = {q1.view(), k1.view(),  shape.head_size, shape.head_size,
+                         pairs,     cos.view(), sin.view(),      positions};
+      ops_->RopeAndWriteKv({rope, {k1.view(), value.view(), &fused.view(), 1, slots}}, stream_);
+      rope.query = q2.view();
+      rope.key = k2.view();
+      ops_->Rope(rope, stream_);
+      ops_->WriteKv({k2.view(), value.view(), &parts.view(), 1, slots}, stream_);
+      Finish();
+      ExpectSameBits(q1, q2, "query");
+      EXPECT_EQ(fused.bytes(), parts.bytes());
+    }
+  }
 }
+
+INSTANTIATE_TEST_SUITE_P(Kernels, KvSuite, testing::ValuesIn(Backends()), PrintName);
 
 }  // namespace
 }  // namespace pagoda::kernels

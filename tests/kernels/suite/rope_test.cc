@@ -26,7 +26,8 @@ struct RopeCase {
 
 constexpr RopeCase kCases[] = {{64, 64, RopePairs::kInterleaved}, {64, 64, RopePairs::kHalves},
                                {32, 32, RopePairs::kInterleaved}, {48, 20, RopePairs::kHalves},
-                               {48, 20, RopePairs::kInterleaved}, {16, 2, RopePairs::kHalves}};
+                               {48, 20, RopePairs::kInterleaved}, {16, 2, RopePairs::kHalves},
+                               {256, 256, RopePairs::kHalves},    {96, 2, RopePairs::kHalves}};
 
 TEST_P(KernelSuite, RopeTurnsEachPairByItsAngleAndLeavesTheRest) {
   for (const RopeCase& c : kCases) {

@@ -10,7 +10,7 @@ TEST_P(KernelSuite, EmbeddingIsTheWidenedRowInEveryFormat) {
     std::mt19937 random(1);
     const std::int64_t columns = WholeBlocks(format, 96);
     const SourceWeight source = RandomWeight(format, 7, columns, random);
-    const OwnedWeight table({source}, WeightRole::kEmbedding, ActivationType::kInt8, *ops_);
+    const OwnedWeight table({source}, WeightRole::kEmbedding, Activations().back(), *ops_);
     const std::vector<float> rows = source.Widened();
     const std::vector<base::TokenId> tokens = {6, 0, 3, 3, 1};
     Matrix out(5, columns);
@@ -19,8 +19,8 @@ TEST_P(KernelSuite, EmbeddingIsTheWidenedRowInEveryFormat) {
     Matrix wanted(5, columns);
     for (std::int64_t t = 0; t < 5; ++t) {
       for (std::int64_t k = 0; k < columns; ++k) {
-        wanted.at(t, k) =
-            rows[static_cast<std::size_t>(tokens[static_cast<std::size_t>(t)] * columns + k)];
+        wanted.at(t, k) = AsTaken(
+            rows[static_cast<std::size_t>(tokens[static_cast<std::size_t>(t)] * columns + k)]);
       }
     }
     ExpectSameBits(out, wanted, Name(format));

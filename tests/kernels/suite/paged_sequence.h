@@ -2,19 +2,22 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
+#include <vector>
 
-#include "tests/kernels/cuda/cuda_fixture.h"
+#include "tests/kernels/suite/kv_pool.h"
 
-namespace pagoda::kernels::cuda {
+namespace pagoda::kernels {
 
 struct Shape {
   std::int32_t query_heads = 6;  // H
   std::int32_t kv_heads = 2;     // G
   std::int32_t head_size = 64;   // D
   std::int32_t block_size = 16;
+  base::KvType type = base::KvType::kBf16;
+  KeyOrder order = KeyOrder::kTokenMajor;
+  std::int32_t gap_bytes = 48;
 };
-
-inline float Rounded(float x) { return base::FloatFromBf16(base::Bf16FromFloat(x)); }
 
 // One sequence with its K and V in a pool of scrambled blocks, NaN in every other byte.
 class Sequence {
@@ -26,13 +29,15 @@ class Sequence {
         key_(RandomMatrix(length, std::int64_t{shape.kv_heads} * shape.head_size, random_)),
         value_(RandomMatrix(length, std::int64_t{shape.kv_heads} * shape.head_size, random_)),
         pool_(
-            {.num_heads = shape.kv_heads,
+            {.type = shape.type,
+             .order = shape.order,
+             .num_heads = shape.kv_heads,
              .head_size = shape.head_size,
              .block_size = shape.block_size,
              .num_blocks =
                  static_cast<std::int32_t>(base::DivUp(length, std::int64_t{shape.block_size})) + 2,
              .gaps = true,
-             .gap_bytes = 48}),
+             .gap_bytes = shape.gap_bytes}),
         table_(ScrambledBlocks(pool_.shape().num_blocks, random_)) {
     // Exactly the entries that may be read.
     table_.resize(static_cast<std::size_t>(base::DivUp(length, std::int64_t{shape.block_size})));
@@ -40,7 +45,8 @@ class Sequence {
     MakeReferenceOps()->WriteKv({key_.view(), value_.view(), &pool_.view(), 1, slots}, {});
   }
 
-  // Rows first ... first + count - 1, cut into pieces of `piece`.
+  // Rows first ... first + count - 1, cut into pieces of `piece`, the pieces of one call in reverse
+  // order.
   Matrix Run(Ops& ops, std::int64_t first, std::int64_t count, std::int64_t piece) {
     Matrix out(count, query_.columns);
     const Matrix query = RowsOf(query_, first, count);
@@ -69,8 +75,8 @@ class Sequence {
             .work = work};
   }
 
-  // Row `position` by the textbook, in double, from what is stored and the query as it is rounded.
-  std::vector<double> Exact(std::int64_t position) const {
+  // Row `position` by the textbook, in double, from what is stored and the query as it is taken.
+  std::vector<double> Exact(std::int64_t position, bool rounds_query) const {
     std::vector<double> out;
     for (std::int32_t h = 0; h < shape_.query_heads; ++h) {
       const std::int64_t column =
@@ -79,8 +85,8 @@ class Sequence {
       for (std::int64_t at = 0; at <= position; ++at) {
         double dot = 0;
         for (std::int32_t d = 0; d < shape_.head_size; ++d) {
-          dot += double{Rounded(query_.at(position, std::int64_t{h} * shape_.head_size + d))} *
-                 Rounded(key_.at(at, column + d));
+          const float q = query_.at(position, std::int64_t{h} * shape_.head_size + d);
+          dot += double{rounds_query ? RoundedToBf16(q) : q} * Stored(key_.at(at, column + d));
         }
         scores.push_back(dot / std::sqrt(static_cast<double>(shape_.head_size)));
       }
@@ -89,7 +95,7 @@ class Sequence {
         double sum = 0, total = 0;
         for (std::int64_t at = 0; at <= position; ++at) {
           const double weight = std::exp(scores[static_cast<std::size_t>(at)] - top);
-          sum += weight * Rounded(value_.at(at, column + d));
+          sum += weight * Stored(value_.at(at, column + d));
           total += weight;
         }
         out.push_back(sum / total);
@@ -98,10 +104,13 @@ class Sequence {
     return out;
   }
 
+  KvPool& pool() { return pool_; }
   std::span<const std::uint32_t> table() const { return table_; }
   Matrix& query() { return query_; }
 
  private:
+  float Stored(float x) const { return shape_.type == base::KvType::kF32 ? x : RoundedToBf16(x); }
+
   Shape shape_;
   std::mt19937 random_;
   Matrix query_, key_, value_;
@@ -109,15 +118,4 @@ class Sequence {
   std::vector<std::uint32_t> table_;
 };
 
-// Of a row: the length of the difference over the length of what it should be.
-inline double RelativeError(const Matrix& out, std::int64_t row, const std::vector<double>& exact) {
-  double difference = 0, size = 0;
-  for (std::size_t c = 0; c < exact.size(); ++c) {
-    const double error = out.at(row, static_cast<std::int64_t>(c)) - exact[c];
-    difference += error * error;
-    size += exact[c] * exact[c];
-  }
-  return std::sqrt(difference / size);
-}
-
-}  // namespace pagoda::kernels::cuda
+}  // namespace pagoda::kernels
