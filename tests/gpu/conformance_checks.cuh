@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <random>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "kernels/cuda/attention.cuh"
@@ -29,6 +30,8 @@ struct Outcome {
   std::string name;
   bool passed = false;
   std::string detail;
+  // What went in and came out, where the bits are the machine's own: one case a line.
+  std::vector<std::string> vectors = {};
 };
 
 struct Grid {
@@ -43,6 +46,21 @@ inline bool SameBits(float a, float b) {
 
 inline std::string Count(std::int64_t wrong, std::int64_t total) {
   return std::to_string(wrong) + " of " + std::to_string(total) + " differ";
+}
+
+template <typename Word>
+std::string Hexadecimal(const Word* words, int count) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  for (int i = 0; i < count; ++i) {
+    const auto bits =
+        std::bit_cast<std::conditional_t<sizeof(Word) == 4, std::uint32_t, std::uint16_t>>(
+            words[i]);
+    for (int shift = 8 * static_cast<int>(sizeof(Word)) - 4; shift >= 0; shift -= 4) {
+      text += kDigits[bits >> shift & 15];
+    }
+  }
+  return text;
 }
 
 template <typename Machine>
@@ -76,7 +94,16 @@ Outcome CheckOperandSwap(Machine& machine) {
   for (int i = 0; i < kCases * 128; ++i) {
     wrong += SameBits(arguments.out[i], arguments.swapped[i]) ? 0 : 1;
   }
-  return {outcome.name, wrong == 0, Count(wrong, kCases * 128)};
+  constexpr int kRecorded = 16;
+  for (int i = 0; i < kRecorded; ++i) {
+    outcome.vectors.push_back(Hexadecimal(a + i * kSteps * 256, kSteps * 256) + " " +
+                              Hexadecimal(b + i * kSteps * 128, kSteps * 128) + " " +
+                              Hexadecimal(c + i * 128, 128) + " " +
+                              Hexadecimal(arguments.out + i * 128, 128));
+  }
+  outcome.passed = wrong == 0;
+  outcome.detail = Count(wrong, kCases * 128);
+  return outcome;
 }
 
 template <typename Machine>

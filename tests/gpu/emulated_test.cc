@@ -59,6 +59,11 @@ TEST(GpuCheck, TheEmulatorPassesEveryCheck) {
   RunChecks(machine, [&num_checks](const Outcome& outcome) {
     ++num_checks;
     EXPECT_TRUE(outcome.passed) << outcome.name << ": " << outcome.detail;
+    // Only a chain of matrix products has bits that are the machine's own.
+    EXPECT_EQ(outcome.vectors.size(), num_checks == 1 ? 16u : 0u) << outcome.name;
+    for (const std::string& line : outcome.vectors) {
+      EXPECT_EQ(line.size(), 6u * (256 + 128) * 4 + 2 * 128 * 8 + 3);
+    }
   });
   EXPECT_EQ(num_checks, 5);
 }

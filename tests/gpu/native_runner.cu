@@ -1,6 +1,6 @@
 // The checks on a real GPU, then three speeds, each line written as it is known. Needs nvcc, a
 // driver and the C++ standard library; built by scripts/gpu-check.
-//   native_runner RESULTS.txt
+//   native_runner RESULTS.txt COMMIT
 #include <cuda_runtime.h>
 
 #include <cstdio>
@@ -182,8 +182,21 @@ void ProbeDecode(NativeMachine& machine, Results& results) {
                " GB/s of K and V");
 }
 
-int Main(const char* path) {
-  Results results(path);
+// Chains of matrix products as this GPU computed them, for a model of them to be held against:
+// RESULTS.txt.mma, after a line that says where they come from.
+void WriteVectors(const std::string& path, const std::string& source, const Outcome& outcome) {
+  if (outcome.vectors.empty()) return;
+  std::FILE* const file = std::fopen((path + ".mma").c_str(), "w");
+  if (file == nullptr) return;
+  std::fprintf(file,
+               "# %s; per line a [6][16][16] and b [6][8][16] in bf16, c and out [16][8] in fp32\n",
+               source.c_str());
+  for (const std::string& line : outcome.vectors) std::fprintf(file, "%s\n", line.c_str());
+  std::fclose(file);
+}
+
+int Main(const std::string& path, const std::string& commit) {
+  Results results(path.c_str());
   int version = 0;
   cudaDriverGetVersion(&version);
   cudaDeviceProp properties;
@@ -191,16 +204,18 @@ int Main(const char* path) {
     results.Line("no GPU: " + ErrorText(error) + "; CUDA driver " + std::to_string(version));
     return 1;
   }
-  results.Line(std::string(properties.name) + ", sm_" + std::to_string(properties.major) +
-               std::to_string(properties.minor) + ", " +
-               std::to_string(properties.multiProcessorCount) + " multiprocessors, CUDA driver " +
-               std::to_string(version));
+  const std::string source =
+      std::string(properties.name) + ", sm_" + std::to_string(properties.major) +
+      std::to_string(properties.minor) + ", " + std::to_string(properties.multiProcessorCount) +
+      " multiprocessors, CUDA driver " + std::to_string(version) + ", commit " + commit;
+  results.Line(source);
   NativeMachine machine;
   bool passed = true;
   RunChecks(machine, [&](const Outcome& outcome) {
     passed = passed && outcome.passed;
     results.Line((outcome.passed ? "passed: " : "FAILED: ") + outcome.name + " (" + outcome.detail +
                  ")");
+    WriteVectors(path, source, outcome);
   });
   ProbeCopies(results);
   ProbeGemm(machine, results);
@@ -213,5 +228,6 @@ int Main(const char* path) {
 }  // namespace pagoda::gpu_check
 
 int main(int count, char** arguments) {
-  return pagoda::gpu_check::Main(count > 1 ? arguments[1] : "gpu-check.txt");
+  return pagoda::gpu_check::Main(count > 1 ? arguments[1] : "gpu-check.txt",
+                                 count > 2 ? arguments[2] : "unknown");
 }
