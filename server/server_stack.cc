@@ -228,6 +228,11 @@ void ServerStack::Wire(Parts parts) {
   options.max_requests = config_.max_queued_requests;
   options.num_text_threads = config_.text_threads;
   options.slow_reader_grace_nanos = Nanos(config_.slow_reader_grace_s);
+  // A prompt may get a score for every row of a step, and a pause comes a step in flight too late.
+  const auto late_rows = static_cast<std::size_t>(MaxLogitRows(config_)) *
+                         static_cast<std::size_t>(parts.executor->max_in_flight());
+  options.stream.ring_tokens =
+      std::max(options.stream.ring_tokens, options.stream.pause_at + late_rows);
   options.boot_id = DrawBootId();
   pipeline_ = std::make_unique<Pipeline>(options, std::move(parts.served), desk_.authenticator(),
                                          desk_.lifecycle(), clock_);

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <filesystem>
@@ -149,6 +150,30 @@ TEST(ServerProcess, LargePromptsAreRefusedWithTheLimitTheyBreak) {
   EXPECT_EQ(reply.status.error_code(), StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_THAT(reply.status.error_message(), HasSubstr("1024"));
   EXPECT_TRUE(narrow.Generate(TinyRequest(3, 2)).status.ok());
+}
+
+// Row F2, the way back: scores of a long prompt come in parts, however many rows a step may have.
+TEST(ServerProcess, ScoresOfALongPromptComeInMessagesThatAnyClientTakes) {
+  constexpr int kPrompt = 1900;
+  const std::string path = FreshFile("-long-tiny.gguf");
+  ASSERT_TRUE(fixtures::WriteTinyGguf(path, {.context_length = 2048}).ok());
+  Server server(
+      path, {"--block-size", "4", "--max-num-seqs", "1024", "--max-num-batched-tokens", "2048"});
+  v1::GenerateRequest request = TinyRequest(kPrompt, 2);
+  request.mutable_output()->set_prompt_logprobs(20);
+  ::grpc::ClientContext context;
+  const auto reader = server.stub->Generate(&context, request);
+  v1::GenerateResponse part;
+  int num_scores = 0;
+  std::size_t largest = 0;
+  while (reader->Read(&part)) {
+    num_scores += part.prompt().logprobs_size();
+    largest = std::max(largest, part.ByteSizeLong());
+  }
+  const ::grpc::Status status = reader->Finish();
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(num_scores, kPrompt - 1);
+  EXPECT_LT(largest, 4u << 20);
 }
 
 // Row B1: a stop string over several tokens never leaks, and what only looked like one comes in
