@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "base/field_error.h"
 #include "base/status_macros.h"
 #include "server/core/text_calls.h"
 #include "server/grpc/call_gate.h"
@@ -62,10 +64,23 @@ void FinishTokenize(const Unary& call, const ServedModel& model,
   call.Reply(reply);
 }
 
+// A token takes some ninety bytes until the reply is written, and a text may have one for each
+// byte.
+constexpr std::size_t kMaxTokenizeBytes = std::size_t{4} << 20;
+
+absl::Status CheckTokenizeSize(const v1::TokenizeRequest& request) {
+  const std::size_t size = request.ByteSizeLong();
+  if (size <= kMaxTokenizeBytes) return absl::OkStatus();
+  return base::FieldError(request.has_chat() ? "chat" : "text",
+                          absl::StrCat("the request has ", size, " bytes; at most ",
+                                       kMaxTokenizeBytes, " are tokenized at once"));
+}
+
 absl::Status PostTokenize(const FrontDesk& desk, const Bytes& bytes, const Unary& call) {
   PAGODA_ASSIGN_OR_RETURN(const Entered entered, Enter(desk, *call.context));
   const auto& [caller, pipeline] = entered;
   PAGODA_ASSIGN_OR_RETURN(auto request, ParseMessage<v1::TokenizeRequest>(bytes));
+  PAGODA_RETURN_IF_ERROR(CheckTokenizeSize(request));
   PAGODA_RETURN_IF_ERROR(pipeline->CheckModelName(request.model()));
   PAGODA_ASSIGN_OR_RETURN(PromptInput input, ToPromptInput(request));
   const ServedModel& model = pipeline->model();

@@ -172,5 +172,22 @@ TEST(InferenceService, ARequestOverTheSizeLimitIsRefusedWithTheLimit) {
   EXPECT_TRUE(Generate(*door.stub, TextRequest("a", 1)).status.ok());
 }
 
+// Row F2: a reply is many times as large as the text.
+TEST(InferenceService, ATextOverTheBoundOfTokenizeIsRefusedWithBothNumbers) {
+  DoorWorld door;
+  v1::TokenizeRequest request;
+  request.set_text(std::string(4 << 20, 'a'));
+  v1::TokenizeResponse ids;
+  ::grpc::ClientContext first, second;
+  const ::grpc::Status status = door.stub->Tokenize(&first, request, &ids);
+  EXPECT_EQ(status.error_code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(FieldIn(status), "text");
+  EXPECT_NE(status.error_message().find("at most 4194304"), std::string::npos);
+  request.set_text(std::string(1 << 18, 'a'));
+  ids.Clear();
+  EXPECT_TRUE(door.stub->Tokenize(&second, request, &ids).ok());
+  EXPECT_EQ(ids.token_ids_size(), 1 << 18);
+}
+
 }  // namespace
 }  // namespace pagoda::server
