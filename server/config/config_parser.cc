@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "base/status_macros.h"
 #include "server/config/check_config.h"
 
@@ -218,6 +220,15 @@ std::string PrintConfig(CLI::App& app, std::span<const std::string> arguments,
   return out;
 }
 
+// Of a key that it does not know CLI11 says only that it could not read it.
+absl::Status ToFileStatus(const CLI::App& app, const CLI::ConfigError& error) {
+  absl::string_view what = error.what();
+  const bool is_unknown = absl::ConsumePrefix(&what, "INI was not able to parse ");
+  return absl::InvalidArgumentError(
+      absl::StrCat("--config ", app.get_config_ptr()->as<std::string>(), ": ", what,
+                   is_unknown ? " names no flag" : "", "; see --help"));
+}
+
 absl::Status ToStatus(const CLI::Error& error) {
   return absl::InvalidArgumentError(absl::StrCat(error.what(), "; see --help"));
 }
@@ -256,6 +267,8 @@ absl::StatusOr<ParsedConfig> ParseConfig(std::span<const std::string> arguments,
     return ParsedConfig{.config = {}, .print = app.help(), .asks_to_exit = true};
   } catch (const CLI::CallForVersion&) {
     return ParsedConfig{.config = {}, .print = std::string(kVersion) + "\n", .asks_to_exit = true};
+  } catch (const CLI::ConfigError& error) {
+    return ToFileStatus(app, error);
   } catch (const CLI::Error& error) {
     return ToStatus(error);
   }

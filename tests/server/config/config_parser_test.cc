@@ -91,7 +91,7 @@ TEST_F(ConfigTest, UnknownNamesAreRefusedWhereverTheyStand) {
   EXPECT_THAT(Refusal({}, {{"PAGODA_MAX_NUM_SEQ", "3"}}),
               HasSubstr("PAGODA_MAX_NUM_SEQ names no flag"));
   EXPECT_THAT(Refusal({"--config", Write("bad.conf", "max-num-seq = 3\n")}),
-              HasSubstr("max-num-seq"));
+              HasSubstr("bad.conf: max-num-seq names no flag"));
 }
 
 TEST_F(ConfigTest, ValuesOutOfRangeNameTheFlag) {
