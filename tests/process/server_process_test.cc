@@ -61,6 +61,9 @@ TEST(ServerProcess, ThirtyTwoStreamsEqualSoloRunsWhileTenAreCancelled) {
   const v1::RequestStats requests = server.Stats().requests();
   EXPECT_EQ(requests.accepted() - at_start.requests().accepted(), 32 + 32);
   EXPECT_EQ(requests.failed(), 0);
+  // Row E9: an end is no cancel. One that is told to go may have finished before.
+  EXPECT_LE(requests.cancelled() - at_start.requests().cancelled(), 10);
+  EXPECT_GE(requests.completed() - at_start.requests().completed(), 32 + 22);
   server.process.Signal(SIGTERM);
   EXPECT_EQ(server.process.Wait(), 0);
 }
@@ -82,6 +85,12 @@ TEST(ServerProcess, EdgesOfLengthsAndValuesHaveTheirCodesAndTheServerGoesOn) {
   EXPECT_EQ(code(TinyRequest(1, limit)), StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(server.Generate(TinyRequest(1, limit - 1)).finish.choices(0).reason(),
             v1::FINISH_REASON_LENGTH);
+  v1::GenerateRequest text = TinyRequest(1, 1);
+  text.set_text("");
+  EXPECT_EQ(code(text), StatusCode::INVALID_ARGUMENT);
+  v1::GenerateRequest echoed = TinyRequest(limit - 1, 1);
+  echoed.mutable_output()->set_echo(true);
+  EXPECT_EQ(code(echoed), StatusCode::OK);
   const auto changed = [&](const std::function<void(v1::GenerateRequest&)>& change) {
     v1::GenerateRequest request = TinyRequest(3, 2);
     change(request);
@@ -232,6 +241,35 @@ TEST(ServerProcess, DroppedClientsLeaveNothingBehindAndNoWordInTheLog) {
   EXPECT_EQ(server.process.Wait(), 0);
   EXPECT_THAT(server.process.log(), Not(HasSubstr("MARKERWORD")));
   EXPECT_THAT(server.process.log(), HasSubstr("stopped"));
+}
+
+// Row J4: whatever a caller sends and however it ends, one line and not a word of it.
+TEST(ServerProcess, EveryRequestIsOneLineOfTheLogAndNoWordOfIt) {
+  constexpr int kEach = 20;
+  Server server(ChainFile({"MARKERWORD"}, fixtures::ChainScript::End::kRepeat));
+  for (int i = 0; i < kEach; ++i) {
+    v1::GenerateRequest good = ChainRequest(40);
+    good.set_text("MARKERWORD>");
+    EXPECT_TRUE(server.Generate(good).status.ok());
+    v1::GenerateRequest bad = ChainRequest(1);
+    bad.mutable_stop()->add_stop("MARKERWORD");
+    bad.mutable_stop()->add_stop_token_ids(1'000'000);
+    EXPECT_EQ(server.Generate(bad).status.error_code(), StatusCode::INVALID_ARGUMENT);
+    ::grpc::ClientContext context;
+    auto reader = server.stub->Generate(&context, ChainRequest(400));
+    v1::GenerateResponse first;
+    EXPECT_TRUE(reader->Read(&first));
+    context.TryCancel();
+    ReadAll(*reader);
+  }
+  server.process.Signal(SIGTERM);
+  EXPECT_EQ(server.process.Wait(), 0);
+  EXPECT_TRUE(server.process.WaitForLog("stopped"));
+  const std::string log = server.process.log();
+  EXPECT_THAT(log, Not(HasSubstr("MARKERWORD")));
+  constexpr int kOtherLines = 12;  // of the start and the end
+  EXPECT_LE(std::ranges::count(log, '\n'), 3 * kEach + kOtherLines);
+  EXPECT_GE(std::ranges::count(log, '\n'), 2 * kEach);
 }
 
 TEST(ServerProcess, BadStartUpsSayWhatIsWrongAndExitWithAnError) {
