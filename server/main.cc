@@ -127,8 +127,15 @@ absl::Status Serve(const ServerConfig& config, ShutdownSignals& signals) {
     return pipeline == nullptr || pipeline->SettleTenants();
   });
   const auto reload = [&] { return Reload(serving.load(), *authenticator); };
+  const auto dump_journal = [&]() -> absl::StatusOr<JournalReport> {
+    ServerStack* const loaded = serving.load();
+    if (loaded == nullptr) return Unavailable(reason::kLoading, "the model is being loaded");
+    return loaded->DumpJournal();
+  };
   const Operations operations = {
-      .desk = &operators, .reload = reload, .drain = [&signals] { signals.Ask(); }};
+      .desk = &operators, .reload = reload, .dump_journal = dump_journal, .drain = [&signals] {
+        signals.Ask();
+      }};
   PAGODA_ASSIGN_OR_RETURN(const auto admin, StartAdmin(config, desk, operations));
   absl::StatusOr<std::unique_ptr<ServerStack>> started = StartStack(config, desk, clock, signals);
   if (!started.ok() && !absl::IsCancelled(started.status())) return started.status();

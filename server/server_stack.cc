@@ -94,6 +94,7 @@ scheduler::SchedulerConfig BaseSchedulerConfig(const ServerConfig& config, std::
   result.max_logit_rows_per_step = MaxLogitRows(config);
   result.max_queued_requests = config.max_queued_requests;
   result.max_queued_tokens = config.max_queued_tokens;
+  result.cached_block_ttl_ms = config.cached_block_ttl_ms;
   result.key_domain.block_size = config.block_size;
   result.tenants = SchedulerTenantsOf(config.tenant_settings);
   return result;
@@ -193,8 +194,11 @@ absl::StatusOr<std::unique_ptr<ServerStack>> ServerStack::Load(
   base::LogInfo(memory.explanation);
   PAGODA_RETURN_IF_ERROR(model->AllocateKv(memory.num_blocks));
 
-  const scheduler::SchedulerConfig scheduling =
+  scheduler::SchedulerConfig scheduling =
       SchedulerConfigOf(config, info, memory.num_blocks, max_model_len);
+  PAGODA_ASSIGN_OR_RETURN(auto prefixes, EncodePrefixes(config, parts.served));
+  scheduling.public_blocks = PublicBlocksOf(prefixes, config.block_size);
+  PAGODA_RETURN_IF_ERROR(CheckPrefixes(config, prefixes, scheduling));
   PAGODA_RETURN_IF_ERROR(CheckScheduling(config, scheduling));
   PAGODA_ASSIGN_OR_RETURN(parts.scheduler, scheduler::Scheduler::Create(scheduling));
   parts.eos_tokens = parts.served.tokenizer->eos_tokens();
@@ -217,6 +221,7 @@ absl::StatusOr<std::unique_ptr<ServerStack>> ServerStack::Load(
                             .eos_tokens = parts.eos_tokens});
   auto stack = std::make_unique<ServerStack>(config, desk, clock);
   stack->scheduling_ = scheduling;
+  stack->prefixes_ = std::move(prefixes);
   stack->Wire(std::move(parts));
   return stack;
 }
@@ -236,18 +241,26 @@ void ServerStack::Wire(Parts parts) {
   options.boot_id = DrawBootId();
   pipeline_ = std::make_unique<Pipeline>(options, std::move(parts.served), desk_.authenticator(),
                                          desk_.lifecycle(), clock_);
+  MonitorOptions monitoring;
+  if (!config_.journal_dir.empty()) {
+    journal_ = std::make_unique<engine::Journal>(static_cast<std::size_t>(config_.journal_bytes));
+    journal_dumps_ = std::make_unique<JournalDumps>(*journal_, config_.journal_dir);
+    journal_dumps_->WriteForBrokenInvariants();
+    monitoring.on_failed_steps = [this] { journal_dumps_->WriteForFailedSteps(); };
+  }
   engine_ = std::make_unique<engine::Engine>(
       engine::EngineOptions{
           .mailbox_capacity = config_.max_queued_requests * kMessagesPerRequest + kControlMessages,
-          .eos_tokens = parts.eos_tokens},
+          .eos_tokens = parts.eos_tokens,
+          .journal = journal_.get()},
       std::move(parts.scheduler), std::move(parts.executor), *pipeline_, clock_);
   port_ = std::make_unique<LiveEngine>(*engine_);
   pipeline_->Connect(*port_);
-  monitor_ = std::make_unique<Monitor>(MonitorOptions{}, *pipeline_, desk_.lifecycle(), clock_);
+  monitor_ = std::make_unique<Monitor>(monitoring, *pipeline_, desk_.lifecycle(), clock_);
 }
 
 absl::Status ServerStack::CheckTenants(const ServerConfig& config) {
-  if (config.tenant_settings.empty()) return absl::OkStatus();
+  if (config.tenant_settings.empty() && config.prefix_settings.empty()) return absl::OkStatus();
   PAGODA_ASSIGN_OR_RETURN(const auto checkpoint, model::Checkpoint::Open(config.model));
   PAGODA_ASSIGN_OR_RETURN(const model::LoadPlan plan,
                           model::PlanLoad(*checkpoint,
@@ -267,7 +280,16 @@ absl::Status ServerStack::CheckTenants(const ServerConfig& config) {
            .max_num_seqs = config.max_num_seqs}));
   const std::int32_t max_model_len =
       config.max_model_len == 0 ? plan.config.context_length : config.max_model_len;
-  return CheckScheduling(config, BaseSchedulerConfig(config, memory.num_blocks, max_model_len));
+  scheduler::SchedulerConfig scheduling =
+      BaseSchedulerConfig(config, memory.num_blocks, max_model_len);
+  if (!config.prefix_settings.empty()) {
+    ServedModel served;
+    PAGODA_RETURN_IF_ERROR(LoadText(config.model, served));
+    PAGODA_ASSIGN_OR_RETURN(const auto prefixes, EncodePrefixes(config, served));
+    scheduling.public_blocks = PublicBlocksOf(prefixes, config.block_size);
+    PAGODA_RETURN_IF_ERROR(CheckPrefixes(config, prefixes, scheduling));
+  }
+  return CheckScheduling(config, scheduling);
 }
 
 absl::StatusOr<ReloadReport> ServerStack::ReloadTenants(Authenticator& authenticator) {
@@ -296,9 +318,21 @@ absl::StatusOr<ReloadReport> ServerStack::ReloadTenants(Authenticator& authentic
           in_effect ? ", in effect" : "; shares and limits hold once what runs fits them")};
 }
 
+absl::StatusOr<JournalReport> ServerStack::DumpJournal() {
+  if (journal_dumps_ != nullptr) return journal_dumps_->Write("asked");
+  return absl::FailedPreconditionError(
+      "this server keeps no journal; start it with --journal-dir FOLDER");
+}
+
 absl::Status ServerStack::Start() {
   engine_->Start();
   monitor_->Start();
+  for (const EncodedPrefix& prefix : prefixes_) {
+    PAGODA_RETURN_IF_ERROR(pipeline_->AddPublicPrefix(prefix.tokens, prefix.readers));
+    base::LogInfo(absl::StrCat(
+        "public prefix ", prefix.name, ": ", prefix.tokens.size(), " tokens, for ",
+        prefix.readers.empty() ? "everybody" : absl::StrCat(prefix.readers.size(), " tenants")));
+  }
   PAGODA_RETURN_IF_ERROR(pipeline_->WarmUp());
   desk_.Install(*pipeline_);
   desk_.lifecycle().MoveTo(ServerState::kServing);

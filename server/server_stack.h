@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/runtime/clock.h"
@@ -15,6 +16,8 @@
 #include "server/core/monitor.h"
 #include "server/core/operations.h"
 #include "server/core/pipeline.h"
+#include "server/journal_dumps.h"
+#include "server/public_prefixes.h"
 
 namespace pagoda::server {
 
@@ -34,11 +37,12 @@ class ServerStack {
   ServerStack(const ServerConfig& config, FrontDesk& desk, const base::ClockSource& clock);
   ~ServerStack();
 
-  // What the start would refuse for its tenants, found before anything is bound or loaded: from the
-  // headers of the model's files. A pool of --kv-cache-memory auto is estimated; Load checks again.
+  // What the start would refuse for its tenants and public prefixes, found before anything is bound
+  // or loaded: from the headers of the model's files. A pool of --kv-cache-memory auto is
+  // estimated; Load checks again.
   static absl::Status CheckTenants(const ServerConfig& config);
 
-  // Starts the engine, runs one tiny generation through it and opens the desk.
+  // Starts the engine, computes the public prefixes, runs one tiny generation and opens the desk.
   absl::Status Start();
   // Takes nothing new, lets what is inside finish until `deadline`, ends the rest with SHUTDOWN.
   // Blocks.
@@ -46,6 +50,8 @@ class ServerStack {
   // Reads the file of tenants again: credentials, weights, reserves, limits. Replies under way go
   // on; an error, with its reason, changes nothing. After Start; on the operators' thread.
   absl::StatusOr<ReloadReport> ReloadTenants(Authenticator& authenticator);
+  // FailedPrecondition without --journal-dir.
+  absl::StatusOr<JournalReport> DumpJournal();
 
  private:
   struct Parts;
@@ -53,9 +59,12 @@ class ServerStack {
 
   const ServerConfig& config_;
   scheduler::SchedulerConfig scheduling_;  // of the tenants that hold
+  std::vector<EncodedPrefix> prefixes_;
   FrontDesk& desk_;
   const base::ClockSource& clock_;
   std::unique_ptr<Pipeline> pipeline_;
+  std::unique_ptr<engine::Journal> journal_;  // null: none is kept, nor written
+  std::unique_ptr<JournalDumps> journal_dumps_;
   std::unique_ptr<engine::Engine> engine_;
   std::unique_ptr<LiveEngine> port_;
   std::unique_ptr<Monitor> monitor_;

@@ -1,5 +1,7 @@
 #include "server/config/check_config.h"
 
+#include <unistd.h>
+
 #include <charconv>
 #include <filesystem>
 #include <string_view>
@@ -8,6 +10,7 @@
 #include "base/byte_size.h"
 #include "base/status_macros.h"
 #include "base/strings.h"
+#include "server/config/prefixes_file.h"
 #include "server/config/tenants_file.h"
 
 namespace pagoda::server {
@@ -83,6 +86,39 @@ absl::Status CheckTenants(ServerConfig& config) {
   return absl::OkStatus();
 }
 
+absl::Status CheckJournal(ServerConfig& config) {
+  const auto bytes = base::ParseByteSize(config.journal_memory);
+  if (!bytes.ok()) return Refuse(absl::StrCat("--journal-memory: ", bytes.status().message()));
+  constexpr std::int64_t kLeast = 1 << 20;
+  constexpr std::int64_t kMost = std::int64_t{1} << 36;
+  if (*bytes < kLeast || *bytes > kMost) {
+    return Refuse(
+        absl::StrCat("--journal-memory is ", config.journal_memory, "; allowed is 1MiB to 64GiB"));
+  }
+  if (config.journal_dir.empty()) return absl::OkStatus();
+  config.journal_bytes = *bytes;
+  std::error_code error;
+  if (std::filesystem::is_directory(config.journal_dir, error) &&
+      access(config.journal_dir.c_str(), W_OK) == 0) {
+    return absl::OkStatus();
+  }
+  return Refuse(absl::StrCat("--journal-dir ", config.journal_dir,
+                             " is no folder that can be written to; make one, or leave it out"));
+}
+
+absl::Status CheckCache(ServerConfig& config) {
+  constexpr double kMillisPerSecond = 1e3;
+  config.cached_block_ttl_ms =
+      static_cast<std::int64_t>(config.cached_block_ttl_s * kMillisPerSecond);
+  if (config.cached_block_ttl_s > 0.0 && config.cached_block_ttl_ms == 0) {
+    return Refuse(absl::StrCat("--cached-block-ttl is ", config.cached_block_ttl_s,
+                               " seconds; allowed is 0 (no end) and 0.001 to 31536000"));
+  }
+  if (config.public_prefixes.empty()) return absl::OkStatus();
+  PAGODA_ASSIGN_OR_RETURN(config.prefix_settings, LoadPrefixes(config));
+  return absl::OkStatus();
+}
+
 absl::Status CheckExposure(const ServerConfig& config) {
   if (IsLoopback(config.host) || config.anonymous || !config.tls_client_ca.empty() ||
       !config.tenants.empty()) {
@@ -151,6 +187,8 @@ absl::Status CheckConfig(ServerConfig& config) {
   PAGODA_RETURN_IF_ERROR(CheckExposure(config));
   PAGODA_RETURN_IF_ERROR(CheckSizes(config));
   PAGODA_RETURN_IF_ERROR(CheckTenants(config));
+  PAGODA_RETURN_IF_ERROR(CheckCache(config));
+  PAGODA_RETURN_IF_ERROR(CheckJournal(config));
   if (config.served_model_name.empty()) {
     config.served_model_name.push_back(NameOf(config.model));
   }

@@ -84,6 +84,15 @@ void AddCapacityFlags(CLI::App& app, ServerConfig& config) {
                  "Prompt tokens accepted and not finished")
       ->group(group)
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
+  app.add_option("--cached-block-ttl", config.cached_block_ttl_s,
+                 "Seconds after which a cached block that nobody asked for is dropped and zeroed; "
+                 "0: kept until its place is needed")
+      ->group(group)
+      ->check(CLI::Range(0.0, 31'536'000.0));
+  app.add_option("--public-prefixes", config.public_prefixes,
+                 "File of beginnings of prompts that are computed once and shared by all tenants, "
+                 "or by those it names")
+      ->group(group);
   app.add_option("--text-threads", config.text_threads, "Threads for templates and tokenising")
       ->group(group)
       ->check(CLI::Range(1, 64));
@@ -111,6 +120,14 @@ void AddServingFlags(CLI::App& app, ServerConfig& config) {
                  "Seconds; clients that ping more often are cut off")
       ->group(group)
       ->check(CLI::Range(0.0, 86400.0));
+  app.add_option(
+         "--journal-dir", config.journal_dir,
+         "Keep what the scheduler is told, and write it to a file in this folder when a "
+         "step fails, an invariant is broken or DumpJournal asks; without it nothing is kept")
+      ->group(group);
+  app.add_option("--journal-memory", config.journal_memory,
+                 "Memory for that, as 64MiB; what is older is forgotten")
+      ->group(group);
   app.add_option("--log-level", config.log_level, "debug, info, warning or error")
       ->group(group)
       ->check(CLI::IsMember({"debug", "info", "warning", "error"}));

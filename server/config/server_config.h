@@ -31,6 +31,8 @@ struct ServerConfig {
   std::int32_t max_queued_requests = 1024;
   std::int64_t max_queued_tokens = 4 << 20;
   std::int32_t text_threads = 2;
+  double cached_block_ttl_s = 0.0;  // 0: no end
+  std::string public_prefixes;      // file; empty: none
   double slow_reader_grace_s = 10.0;
   double drain_timeout_s = 30.0;
 
@@ -40,13 +42,18 @@ struct ServerConfig {
   std::string max_request_size = "64MiB";
   double min_ping_interval_s = 10.0;
   std::string log_level = "info";
+  std::string journal_dir;  // empty: no journal
+  std::string journal_memory = "64MiB";
 
   // Filled by the parser from the texts above.
   std::string host;
   std::uint16_t port = 0;
   std::optional<std::int64_t> kv_cache_bytes;  // none: auto
   std::int64_t max_request_bytes = 0;
+  std::int64_t journal_bytes = 0;
   std::vector<TenantSettings> tenant_settings;  // of the file, every bound filled in
+  std::vector<PublicPrefixSettings> prefix_settings;
+  std::int64_t cached_block_ttl_ms = 0;
 };
 
 }  // namespace pagoda::server

@@ -21,4 +21,14 @@ struct TenantSettings {
   bool isolated = false;
 };
 
+// A prefix that the operator registers: computed once, kept, and read by all tenants or those
+// named. Not confidential.
+struct PublicPrefixSettings {
+  std::string name;  // for messages
+  bool is_system_message = false;
+  std::string path;                  // as the file says it
+  std::string text;                  // what is in it, byte for byte
+  std::vector<std::string> tenants;  // none: everybody
+};
+
 }  // namespace pagoda::server

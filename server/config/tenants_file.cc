@@ -2,50 +2,23 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
-#include <iterator>
 #include <map>
-#include <optional>
 #include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "base/strings.h"
+#include "server/config/section_file.h"
 
 namespace pagoda::server {
 namespace {
 
 constexpr std::size_t kMaxTenants = 256;
-constexpr std::size_t kMaxNameBytes = 64;
-constexpr std::int64_t kMaxFileBytes = 1 << 20;
 constexpr std::int64_t kMaxWeight = 1'000'000;
 constexpr std::int64_t kMaxBlocks = std::int64_t{1} << 30;
 constexpr std::int64_t kMaxRequests = 1 << 20;
 constexpr std::int64_t kMaxTokens = std::int64_t{1} << 40;
-
-std::string_view Trim(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t\r");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
-}
-
-bool IsTenantName(std::string_view name) {
-  return !name.empty() && name.size() <= kMaxNameBytes && std::ranges::all_of(name, [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-           c == '_' || c == '.';
-  });
-}
-
-// The value of `key = value`: quoted, or bare up to a comment. None when it is neither.
-std::optional<std::string_view> ValueOf(std::string_view text) {
-  if (!text.starts_with('"')) return Trim(text.substr(0, text.find('#')));
-  const std::size_t close = text.find('"', 1);
-  if (close == std::string_view::npos) return std::nullopt;
-  const std::string_view rest = Trim(text.substr(close + 1));
-  if (!rest.empty() && !rest.starts_with('#')) return std::nullopt;
-  return text.substr(1, close - 1);
-}
 
 // Reads one file, line by line.
 class TenantsReader {
@@ -53,11 +26,11 @@ class TenantsReader {
   explicit TenantsReader(std::string_view file) : file_(file) {}
 
   absl::Status Read(std::string_view text) {
-    while (!text.empty()) {
-      const std::size_t end = text.find('\n');
-      ++line_;
-      PAGODA_RETURN_IF_ERROR(ReadLine(Trim(text.substr(0, end))));
-      text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
+    PAGODA_ASSIGN_OR_RETURN(const std::vector<SectionLine> lines, SplitSections(text, file_));
+    for (const SectionLine& line : lines) {
+      line_ = line.number;
+      PAGODA_RETURN_IF_ERROR(line.section.empty() ? Set(line.key, line.value)
+                                                  : OpenSection(line.section));
     }
     if (tenants_.empty()) {
       return absl::InvalidArgumentError(
@@ -76,28 +49,7 @@ class TenantsReader {
     return Refuse(absl::StrCat("tenant ", tenants_.back().name, ", ", base::ToAbsl(key), what));
   }
 
-  absl::Status ReadLine(std::string_view line) {
-    if (line.empty() || line.starts_with('#')) return absl::OkStatus();
-    if (line.starts_with('[')) return OpenSection(line);
-    const std::size_t equals = line.find('=');
-    if (equals == std::string_view::npos) {
-      return Refuse("neither a section [NAME] nor `key = value`");
-    }
-    if (tenants_.empty()) return Refuse("a key before the first section [NAME]");
-    const auto value = ValueOf(Trim(line.substr(equals + 1)));
-    if (!value.has_value()) return Refuse("a value whose quotes do not match");
-    return Set(Trim(line.substr(0, equals)), *value);
-  }
-
-  absl::Status OpenSection(std::string_view line) {
-    const std::size_t close = line.find(']');
-    const std::string_view rest =
-        close == std::string_view::npos ? "?" : Trim(line.substr(close + 1));
-    const std::string_view name = line.substr(1, close == std::string_view::npos ? 0 : close - 1);
-    if ((!rest.empty() && !rest.starts_with('#')) || !IsTenantName(name)) {
-      return Refuse(absl::StrCat("a section is [NAME], with 1 to ", kMaxNameBytes,
-                                 " letters, digits, '-', '_' and '.'"));
-    }
+  absl::Status OpenSection(std::string_view name) {
     const auto [first, is_new] = line_of_tenant_.emplace(name, line_);
     if (!is_new) {
       return Refuse(absl::StrCat("tenant ", base::ToAbsl(name), " stands twice, first on line ",
@@ -140,7 +92,7 @@ class TenantsReader {
                        "pagoda-server --digest-token makes from a token");
     }
     // A key that is no word may be a secret on a line of its own.
-    if (!IsTenantName(key)) return Refuse("unknown key");
+    if (!IsSectionName(key)) return Refuse("unknown key");
     return Refuse(absl::StrCat(
         "unknown key ", base::ToAbsl(key),
         "; known are token-digest, certificate-name, weight, reserve-blocks, max-running, "
@@ -257,15 +209,7 @@ absl::StatusOr<std::vector<TenantSettings>> ParseTenants(std::string_view text,
 }
 
 absl::StatusOr<std::vector<TenantSettings>> LoadTenants(const ServerConfig& config) {
-  std::ifstream stream(config.tenants, std::ios::binary);
-  std::string text;
-  for (char c = 0; stream.get(c) && text.size() <= kMaxFileBytes;) text += c;
-  if (text.empty() || text.size() > kMaxFileBytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--tenants ", config.tenants,
-                     text.empty() ? ": cannot be read or is empty" : ": is larger than 1 MiB",
-                     "; name a file of tenants"));
-  }
+  PAGODA_ASSIGN_OR_RETURN(const std::string text, ReadNamedFile("--tenants", config.tenants));
   PAGODA_ASSIGN_OR_RETURN(auto tenants, ParseTenants(text, config.tenants));
   PAGODA_RETURN_IF_ERROR(CheckCertificateNames(tenants, config));
   PAGODA_RETURN_IF_ERROR(

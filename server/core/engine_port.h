@@ -30,6 +30,8 @@ class EnginePort {
   // Operator's commands, as in engine.h: one at a time, and these block.
   virtual absl::StatusOr<std::int32_t> FlushPrefixCache(std::optional<base::TenantId> tenant) = 0;
   virtual absl::Status Reconfigure(std::vector<scheduler::TenantConfig> tenants) = 0;
+  virtual absl::Status AddPublicPrefix(scheduler::NewRequest request,
+                                       std::vector<base::TenantId> readers) = 0;
 };
 
 }  // namespace pagoda::server

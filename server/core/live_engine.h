@@ -28,6 +28,10 @@ class LiveEngine final : public EnginePort {
   absl::Status Reconfigure(std::vector<scheduler::TenantConfig> tenants) override {
     return engine_.Reconfigure(std::move(tenants));
   }
+  absl::Status AddPublicPrefix(scheduler::NewRequest request,
+                               std::vector<base::TenantId> readers) override {
+    return engine_.AddPublicPrefix(std::move(request), std::move(readers));
+  }
 
  private:
   engine::Engine& engine_;

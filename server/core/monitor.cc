@@ -1,6 +1,7 @@
 #include "server/core/monitor.h"
 
 #include <chrono>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/runtime/log.h"
@@ -31,7 +32,12 @@ void Monitor::Stop() {
 void Monitor::Poll() {
   const base::Instant now = clock_.Now();
   pipeline_.CheckReaders(now);
-  const absl::Status engine = watchdog_.Observe(pipeline_.engine_stats(), now);
+  const engine::EngineStats stats = pipeline_.engine_stats();
+  if (std::exchange(num_failed_steps_, stats.failed_steps) < stats.failed_steps &&
+      options_.on_failed_steps) {
+    options_.on_failed_steps();
+  }
+  const absl::Status engine = watchdog_.Observe(stats, now);
   if (absl::IsInternal(engine)) lifecycle_.SetEngineFailed();
   const bool stalled = absl::IsUnavailable(engine);
   if (stalled == was_stalled_) return;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <thread>
 
 #include "base/runtime/clock.h"
@@ -14,6 +15,8 @@ namespace pagoda::server {
 struct MonitorOptions {
   std::int64_t period_nanos = 100'000'000;
   std::int64_t stall_limit_millis = 60'000;
+  // Steps have failed since it was last asked. On the monitor's thread, which waits meanwhile.
+  std::function<void()> on_failed_steps = {};
 };
 
 // The thread that looks at everything now and again: slow readers, a stalled engine. Owner: main;
@@ -37,6 +40,7 @@ class Monitor {
   const base::ClockSource& clock_;
   engine::Watchdog watchdog_;
   bool was_stalled_ = false;
+  std::int64_t num_failed_steps_ = 0;
 
   base::Mutex mutex_;
   base::CondVar changed_;

@@ -227,20 +227,39 @@ absl::Status Pipeline::PostTextCall(const Principal& caller, std::unique_ptr<Tex
 absl::Status Pipeline::WarmUp() {
   CallInput input;
   input.prompt = TokenPrompt{0};
-  input.fields.temperature = 0.0f;
   input.fields.max_tokens = std::min(2, model_.limits.max_model_len - 1);
+  return ComputeOwn(std::move(input), std::nullopt);
+}
+
+absl::Status Pipeline::AddPublicPrefix(PromptInput prompt, std::vector<base::TenantId> readers) {
+  CallInput input;
+  input.prompt = std::move(prompt);
+  input.fields.max_tokens = 1;
+  return ComputeOwn(std::move(input), std::move(readers));
+}
+
+// A request of the server's own, which nobody else's can meet in the cache. It is the tenant's that
+// can hold the most, so that none is too long for being nobody's.
+absl::Status Pipeline::ComputeOwn(CallInput input,
+                                  std::optional<std::vector<base::TenantId>> public_readers) {
+  input.fields.temperature = 0.0f;
   input.fields.ignore_eos = true;
   const base::RequestId id{next_id_.fetch_add(1)};
+  TenantLimits::Snapshot limits = limits_.current();
+  const auto widest =
+      std::ranges::max_element(limits->by_tenant(), {}, &scheduler::ModelLimits::capacity_blocks);
   PAGODA_ASSIGN_OR_RETURN(NewRequest request,
-                          MakeRequest(authenticator_.ServersOwn(), input, id, model_.limits));
+                          MakeRequest(authenticator_.ServersOwn(), input, id, *widest));
+  request.tenant = base::TenantId(static_cast<std::uint32_t>(widest - limits->by_tenant().begin()));
   request.cache_namespace = authenticator_.OneRequestAccess(id).cache_namespace;
   request.one_request_namespace = true;
   JoinedReply reply;
   ResponseStreamRef stream = MakeStream(request, input, reply);
   metrics_.requests_accepted.Add();  // its end is counted like any other
-  stream->Open({},
-               std::make_unique<Preparation>(Preparation{
-                   limits_.current(), std::move(request), std::move(input.prompt), {}, {}, {}}));
+  Preparation preparation{
+      std::move(limits), std::move(request), std::move(input.prompt), {}, {}, {}};
+  preparation.public_readers = std::move(public_readers);
+  stream->Open({}, std::make_unique<Preparation>(std::move(preparation)));
   if (options_.num_text_threads == 0) workers_.RunPending();
   return reply.Wait(*stream).end->status;
 }
@@ -288,6 +307,12 @@ absl::Status Pipeline::Prepare(ResponseStream& stream, Preparation& preparation)
     stream.SetEcho(std::move(text), prompt.tokens);
   }
   stream.SetTextRules(SilentTokens(request, model_.limits), control);
+  if (preparation.public_readers.has_value()) {
+    PAGODA_RETURN_IF_ERROR(
+        engine_->AddPublicPrefix(std::move(request), *std::move(preparation.public_readers)));
+    stream.OnSubmitted();
+    return absl::OkStatus();
+  }
   return Submit(stream, std::move(request));
 }
 

@@ -79,6 +79,10 @@ class Pipeline final : public engine::OutputSink, private StreamOwner, private S
   // Blocks.
   absl::Status WarmUp();
 
+  // Computes a prefix for the public lane, before the first request. Returns once it is there.
+  // Blocks. Errors: the scheduler's, with its numbers.
+  absl::Status AddPublicPrefix(PromptInput prompt, std::vector<base::TenantId> readers);
+
   // Nothing new is taken from now on. What is inside goes on.
   void CloseGate() { gate_.Close(); }
   bool WaitUntilEmpty(base::Instant time) { return gate_.WaitUntilEmpty(time); }
@@ -130,6 +134,8 @@ class Pipeline final : public engine::OutputSink, private StreamOwner, private S
                                ReplyListener& listener);
   absl::Status Prepare(ResponseStream& stream, Preparation& preparation);
   absl::Status Submit(ResponseStream& stream, scheduler::NewRequest request);
+  absl::Status ComputeOwn(CallInput input,
+                          std::optional<std::vector<base::TenantId>> public_readers);
   void Record(const ResponseStream& stream, const ReplyEnd& end);
 
   const PipelineOptions options_;

@@ -62,6 +62,8 @@ struct Preparation {
   std::vector<std::string> stops;
   std::vector<std::string> bad_words;
   OutputOptions output;
+  // Of a public prefix: who may read it, none means all.
+  std::optional<std::vector<base::TenantId>> public_readers = {};
 };
 
 // One request between the engine and its door: tokens in, text and tokens out, with a bound on what

@@ -138,10 +138,15 @@ AdminService::Reactor* AdminService::Drain(Context* context, const v1::DrainRequ
 }
 
 AdminService::Reactor* AdminService::DumpJournal(Context* context, const v1::DumpJournalRequest*,
-                                                 v1::DumpJournalResponse*) {
-  Reactor* reactor = context->DefaultReactor();
-  reactor->Finish(ToGrpcStatus(NotBuilt("DumpJournal: the scheduler keeps no journal yet")));
-  return reactor;
+                                                 v1::DumpJournalResponse* response) {
+  return Post(*context, [this, response]() -> absl::Status {
+    if (!operations_.dump_journal) return NotBuilt("this server keeps no journal");
+    PAGODA_ASSIGN_OR_RETURN(const JournalReport report, operations_.dump_journal());
+    base::LogInfo(absl::StrCat("journal written to ", report.path, ", ", report.bytes, " bytes"));
+    response->set_path(report.path);
+    response->set_bytes(report.bytes);
+    return absl::OkStatus();
+  });
 }
 
 AdminServer::~AdminServer() {

@@ -60,6 +60,10 @@ class ScriptedEngine final : public server::EnginePort {
     reconfigured_ = std::move(tenants);
     return reconfigure_answer_;
   }
+  absl::Status AddPublicPrefix(scheduler::NewRequest request,
+                               std::vector<base::TenantId>) override {
+    return Submit(std::move(request)), absl::OkStatus();
+  }
   void AnswerReconfigure(absl::Status answer) {
     base::MutexLock lock(mutex_);
     reconfigure_answer_ = std::move(answer);
@@ -231,7 +235,6 @@ class ScriptedEngine final : public server::EnginePort {
 
   engine::OutputSink* sink_ = nullptr;
   std::map<base::RequestId, Live> live_;
-
   mutable base::Mutex mutex_;
   std::deque<Message> mail_ PAGODA_GUARDED_BY(mutex_);
   std::vector<base::RequestId> order_ PAGODA_GUARDED_BY(mutex_);

@@ -53,6 +53,20 @@ TEST(Monitor, AnEngineThatFailedForGoodTakesHealthDownForGood) {
   EXPECT_FALSE(world.lifecycle.healthy());
 }
 
+TEST(Monitor, StepsThatFailedAreToldOnceForAllSinceTheLastLook) {
+  World world;
+  int num_told = 0;
+  Monitor monitor({.on_failed_steps = [&] { ++num_told; }}, world.pipeline, world.lifecycle,
+                  world.clock);
+  engine::EngineStats stats = Stats(5, 0);
+  for (const auto& [failed, told] : {std::pair(0, 0), {2, 1}, {2, 1}, {3, 2}}) {
+    stats.failed_steps = failed;
+    world.engine.SetStats(stats);
+    monitor.Poll();
+    EXPECT_EQ(num_told, told);
+  }
+}
+
 TEST(Monitor, ItsThreadStartsAndStops) {
   World world;
   Monitor monitor({}, world.pipeline, world.lifecycle, world.clock);

@@ -30,6 +30,18 @@ TEST(CheckConfig, AFolderIsServedUnderItsWholeName) {
   }
 }
 
+TEST(CheckConfig, AnAgeOfCachedBlocksIsInSecondsAndNoneIsTooShortToCount) {
+  ServerConfig config;
+  config.model = PAGODA_SOURCE_DIR "/CMakeLists.txt";
+  config.cached_block_ttl_s = 1.5;
+  ASSERT_TRUE(CheckConfig(config).ok());
+  EXPECT_EQ(config.cached_block_ttl_ms, 1500);
+  config.cached_block_ttl_s = 0.0004;
+  EXPECT_NE(CheckConfig(config).message().find("--cached-block-ttl is 0.0004"),
+            absl::string_view::npos)
+      << CheckConfig(config);
+}
+
 TEST(CheckConfig, TheAdminServiceIsForThisMachineOnly) {
   ServerConfig config;
   config.model = PAGODA_SOURCE_DIR "/CMakeLists.txt";

@@ -97,6 +97,12 @@ TEST_F(ConfigTest, UnknownNamesAreRefusedWhereverTheyStand) {
 TEST_F(ConfigTest, ValuesOutOfRangeNameTheFlag) {
   EXPECT_THAT(Refusal({"--max-num-seqs", "0"}), HasSubstr("max-num-seqs"));
   EXPECT_THAT(Refusal({"--block-size", "12"}), HasSubstr("--block-size is 12"));
+  EXPECT_THAT(Refusal({"--cached-block-ttl", "-1"}), HasSubstr("cached-block-ttl"));
+  EXPECT_THAT(Refusal({"--cached-block-ttl", "31536001"}), HasSubstr("cached-block-ttl"));
+  EXPECT_THAT(Refusal({"--journal-memory", "1KiB"}), HasSubstr("--journal-memory is 1KiB"));
+  EXPECT_THAT(Refusal({"--journal-memory", "much"}), HasSubstr("--journal-memory"));
+  EXPECT_THAT(Refusal({"--journal-dir", "/nowhere"}), HasSubstr("--journal-dir /nowhere is no"));
+  EXPECT_THAT(Refusal({"--public-prefixes", "/nowhere/p.conf"}), HasSubstr("--public-prefixes"));
   EXPECT_THAT(Refusal({"--kv-cache-dtype", "fp4"}), HasSubstr("kv-cache-dtype"));
   EXPECT_THAT(Refusal({"--kv-cache-memory", "lots"}), HasSubstr("'lots' is no size"));
   EXPECT_THAT(Refusal({"--max-num-batched-tokens", "64"}), HasSubstr("at least 80"));

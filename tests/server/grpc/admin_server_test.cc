@@ -67,6 +67,7 @@ struct Commanded {
     Operations operations;
     operations.desk = &operators;
     operations.reload = [this] { return report; };
+    operations.dump_journal = [this] { return journal; };
     operations.drain = [this] { ++num_drains; };
     auto started = AdminServer::Start("127.0.0.1:0", world.desk, operations);
     PAGODA_CHECK_MSG(started.ok(), started.status().ToString());
@@ -85,6 +86,7 @@ struct Commanded {
 
   World world{TwoTenants()};
   absl::StatusOr<ReloadReport> report = absl::InvalidArgumentError("weight = 0");
+  absl::StatusOr<JournalReport> journal = absl::FailedPreconditionError("give --journal-dir");
   std::atomic<int> num_drains = 0;
   OperatorDesk operators;
   std::unique_ptr<AdminServer> admin;
@@ -107,7 +109,7 @@ TEST(AdminServer, FlushesOneTenantByNameOrAllAndSaysWhatItDropped) {
   EXPECT_EQ(commanded.world.engine.flushes().size(), 2u);
 }
 
-TEST(AdminServer, ReloadsAndDrainsAndHasNoJournalYet) {
+TEST(AdminServer, ReloadsAndDrainsAndSaysWhereItsJournalIs) {
   Commanded commanded;
   const auto reload = [&](v1::ReloadResponse& response) {
     ::grpc::ClientContext context;
@@ -127,8 +129,13 @@ TEST(AdminServer, ReloadsAndDrainsAndHasNoJournalYet) {
   EXPECT_EQ(commanded.num_drains.load(), 1);
   v1::DumpJournalResponse journal;
   const ::grpc::Status none = commanded.stub->DumpJournal(&journal_context, {}, &journal);
-  EXPECT_EQ(none.error_code(), ::grpc::StatusCode::UNIMPLEMENTED);
-  EXPECT_NE(none.error_message().find("DumpJournal"), std::string::npos);
+  EXPECT_EQ(none.error_code(), ::grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(none.error_message(), "give --journal-dir");
+  commanded.journal = JournalReport{.path = "somewhere", .bytes = 12};
+  ::grpc::ClientContext again;
+  ASSERT_TRUE(commanded.stub->DumpJournal(&again, {}, &journal).ok());
+  EXPECT_EQ(journal.path(), "somewhere");
+  EXPECT_EQ(journal.bytes(), 12);
 }
 
 TEST(AdminServer, TellsEachTenantsFigures) {
