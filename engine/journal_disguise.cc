@@ -186,6 +186,14 @@ void RewriteRequest(const SchedulerState& state, const Masks& masks, NewRequest&
   }
 }
 
+// The token that a sequence keeps beside its request, if it keeps one.
+template <typename Sequence>
+void RewriteNewest(Sequence& sequence, const scheduler::Choice& choice) {
+  if constexpr (requires { sequence.newest_token; }) {
+    sequence.newest_token = choice.tokens.back();
+  }
+}
+
 void LearnRequest(EntryDisguise& entries, const NewRequest& request) {
   if (request.one_request_namespace || !request.cache_namespace.has_value()) return;
   for (const scheduler::Choice& choice : request.choices()) entries.Learn(request, choice.tokens);
@@ -225,6 +233,9 @@ absl::StatusOr<std::vector<std::uint8_t>> DisguiseSnapshot(const JournalSegment&
     LiveRequest& live = state->requests[scheduler::RequestIndex(i)];
     if (live.phase == LiveRequest::Phase::kVacant) continue;
     RewriteRequest(*state, masks, *live.request, live.key_epoch);
+    for (const scheduler::Choice& choice : live.request->choices()) {
+      if (choice.slot.has_value()) RewriteNewest(state->SequenceIn(*choice.slot), choice);
+    }
   }
   std::vector<std::uint8_t> bytes(segment.snapshot.size());
   PAGODA_CHECK(scheduler::WriteSnapshot(*state, bytes) == bytes.size());
