@@ -30,6 +30,7 @@ struct WorldConfig {
   std::int32_t budget_tokens = 64;
   std::int32_t max_model_len = 96;
   std::int32_t max_logit_rows = 64;
+  base::TokenId vocabulary_size = kVocabulary;
   int max_in_flight = 1;
   fakes::DigestOptions::Timing timing = fakes::DigestOptions::Timing::kAtSubmit;
 };
@@ -43,7 +44,7 @@ inline scheduler::SchedulerConfig SchedulerConfigOf(const WorldConfig& world) {
   config.max_model_len = world.max_model_len;
   config.max_in_flight = world.max_in_flight;
   config.max_logit_rows_per_step = world.max_logit_rows;
-  config.vocabulary_size = kVocabulary;
+  config.vocabulary_size = world.vocabulary_size;
   config.max_queued_requests = 64;
   config.key_domain.block_size = 4;
   return config;
@@ -95,7 +96,7 @@ struct Ask {
 inline scheduler::NewRequest MakeRequest(const Ask& ask, const WorldConfig& world = {}) {
   const scheduler::SchedulerConfig config = SchedulerConfigOf(world);
   const scheduler::ModelLimits limits{
-      .vocabulary_size = kVocabulary,
+      .vocabulary_size = world.vocabulary_size,
       .max_model_len = world.max_model_len,
       .block_size = 4,
       .capacity_blocks = scheduler::Scheduler::CapacityBlocks(config),

@@ -30,7 +30,17 @@ struct Numerics {
   std::string kv_cache_dtype;
   std::string device = "cpu";
   std::int32_t num_threads = 2;
+  bool is_shipped = false;  // models/tiny, not TINY
 };
+
+constexpr char kShippedPath[] = PAGODA_SOURCE_DIR "/models/tiny";
+constexpr base::TokenId kShippedVocabulary = 1024;
+
+// `world` with as many tokens as the model has.
+WorldConfig Sized(const Numerics& numerics, WorldConfig world) {
+  if (numerics.is_shipped) world.vocabulary_size = kShippedVocabulary;
+  return world;
+}
 
 std::string NameOf(const Numerics& numerics) {
   const std::string device = numerics.device == "cpu" ? "" : "cuda_";
@@ -48,15 +58,16 @@ std::string TinyPath() {
 
 std::unique_ptr<BitKeeper> MakeExecutor(const Numerics& numerics, const WorldConfig& world,
                                         RowBits& bits) {
-  auto model = model::Model::Load(TinyPath(), {.device = numerics.device,
-                                               .activation_dtype = numerics.activation_dtype,
-                                               .kv_cache_dtype = numerics.kv_cache_dtype,
-                                               .num_threads = numerics.num_threads,
-                                               .block_size = 4,
-                                               .max_num_batched_tokens = world.budget_tokens,
-                                               .max_num_seqs = world.max_num_seqs,
-                                               .max_logit_rows = world.max_logit_rows,
-                                               .max_model_len = world.max_model_len});
+  const std::string path = numerics.is_shipped ? kShippedPath : TinyPath();
+  auto model = model::Model::Load(path, {.device = numerics.device,
+                                         .activation_dtype = numerics.activation_dtype,
+                                         .kv_cache_dtype = numerics.kv_cache_dtype,
+                                         .num_threads = numerics.num_threads,
+                                         .block_size = 4,
+                                         .max_num_batched_tokens = world.budget_tokens,
+                                         .max_num_seqs = world.max_num_seqs,
+                                         .max_logit_rows = world.max_logit_rows,
+                                         .max_model_len = world.max_model_len});
   PAGODA_CHECK_MSG(model.ok(), model.status().ToString());
   PAGODA_CHECK((*model)->AllocateKv(world.pool_blocks).ok());
   const ModelExecutorOptions options{
@@ -75,7 +86,7 @@ std::unique_ptr<BitKeeper> MakeExecutor(const Numerics& numerics, const WorldCon
 struct Oracle {
   Oracle(const Numerics& numerics, const std::vector<Ask>& asks, const WorldConfig& config = {}) {
     for (const Ask& ask : asks) {
-      EngineWorld world(config, MakeExecutor(numerics, config, bits));
+      EngineWorld world(Sized(numerics, config), MakeExecutor(numerics, config, bits));
       world.Submit(ask);
       world.RunUntilIdle();
       for (std::uint32_t c = 0; c < ask.n; ++c) replies[{ask.seed, c}] = world.reply(ask.id, c);
@@ -162,7 +173,7 @@ class Bitwise : public testing::TestWithParam<Numerics> {
   // Runs all requests at once in such a world.
   void ExpectTogetherAsAlone(const WorldConfig& config, bool must_preempt = false) {
     RowBits bits;
-    EngineWorld world(config, MakeExecutor(GetParam(), config, bits));
+    EngineWorld world(Sized(GetParam(), config), MakeExecutor(GetParam(), config, bits));
     for (const Ask& ask : asks_) world.Submit(ask);
     world.RunUntilIdle();
     ExpectAsAlone(oracle_, world, bits, asks_);
@@ -200,7 +211,7 @@ TEST_P(Bitwise, ContextsOverSeveralAttentionChunksAreTheSameInAnyChunksOfTheProm
     WorldConfig config = whole;
     config.budget_tokens = budget_tokens;
     RowBits bits;
-    EngineWorld world(config, MakeExecutor(GetParam(), config, bits));
+    EngineWorld world(Sized(GetParam(), config), MakeExecutor(GetParam(), config, bits));
     for (const Ask& ask : asks) world.Submit(ask);
     world.RunUntilIdle();
     ExpectAsAlone(oracle, world, bits, asks);
@@ -221,7 +232,7 @@ TEST_P(Bitwise, H4AGreedyReplyDoesNotChangeWithItsCompanyOrItsChunks) {
       const WorldConfig config{.max_num_seqs = in_chunks ? 8 : 16,
                                .budget_tokens = in_chunks ? 12 : 400};
       RowBits bits;
-      EngineWorld world(config, MakeExecutor(GetParam(), config, bits));
+      EngineWorld world(Sized(GetParam(), config), MakeExecutor(GetParam(), config, bits));
       for (std::size_t i = 0; i <= company; ++i) world.Submit(asks_[i]);
       world.RunUntilIdle();
       EXPECT_EQ(world.reply(asked.id).tokens, oracle_.replies.at({asked.seed, 0}).tokens);
@@ -242,7 +253,7 @@ TEST_P(Bitwise, PromptsInSmallChunksArePromptsInOne) {
 
 TEST_P(Bitwise, AHitIsACold) {
   RowBits bits;
-  EngineWorld world({}, MakeExecutor(GetParam(), {}, bits));
+  EngineWorld world(Sized(GetParam(), {}), MakeExecutor(GetParam(), {}, bits));
   std::vector<Ask> asks = asks_;
   for (int round = 0; round < 2; ++round) {
     const std::int64_t cached_before = world.scheduler().stats().cached_tokens;
@@ -262,7 +273,7 @@ TEST_P(BitwiseOnThreads, OneThreadIsMany) {
   RowBits bits;
   Numerics numerics = GetParam();
   numerics.num_threads = 1;
-  EngineWorld world({}, MakeExecutor(numerics, {}, bits));
+  EngineWorld world(Sized(numerics, {}), MakeExecutor(numerics, {}, bits));
   for (const Ask& ask : asks_) world.Submit(ask);
   world.RunUntilIdle();
   ExpectAsAlone(oracle_, world, bits, asks_);
@@ -271,7 +282,7 @@ TEST_P(BitwiseOnThreads, OneThreadIsMany) {
 TEST_P(Bitwise, NeighboursOfCancelledRequestsAreUndisturbed) {
   RowBits bits;
   const WorldConfig config{.pool_blocks = 40};
-  EngineWorld world(config, MakeExecutor(GetParam(), config, bits));
+  EngineWorld world(Sized(GetParam(), config), MakeExecutor(GetParam(), config, bits));
   for (const Ask& ask : asks_) world.Submit(ask);
   for (std::uint64_t victim = 2; victim <= 20; victim += 3) {
     world.Turn();
@@ -314,7 +325,7 @@ TEST_P(Bitwise, SeveralChoicesAreTheSameHoweverTheyAreServedAndTheFirstIsAnOnlyO
   const WorldConfig roomy, tight{.pool_blocks = 44}, small_steps{.budget_tokens = 12};
   for (const WorldConfig& config : {roomy, tight, small_steps}) {
     RowBits bits;
-    EngineWorld world(config, MakeExecutor(GetParam(), config, bits));
+    EngineWorld world(Sized(GetParam(), config), MakeExecutor(GetParam(), config, bits));
     std::vector<Ask> round = asks;
     for (int i = 0; i < 2; ++i) {
       const std::int64_t cached_before = world.scheduler().stats().cached_tokens;
@@ -374,7 +385,7 @@ TEST_P(BitwiseWithAll, PromptsInSmallChunksAndFewRowsArePromptsInOne) {
 // prompt itself.
 TEST_P(BitwiseWithAll, C9AHitIsACold) {
   RowBits bits;
-  EngineWorld world({}, MakeExecutor(GetParam(), {}, bits));
+  EngineWorld world(Sized(GetParam(), {}), MakeExecutor(GetParam(), {}, bits));
   std::vector<Ask> asks = asks_;
   for (int round = 0; round < 2; ++round) {
     for (Ask& ask : asks) {
@@ -407,6 +418,10 @@ INSTANTIATE_TEST_SUITE_P(Tiny, Bitwise,
 INSTANTIATE_TEST_SUITE_P(Tiny, BitwiseOnThreads,
                          testing::Values(Numerics{"f32", "f32"}, Numerics{"int8", "bf16"}),
                          PrintName);
+
+const Numerics kShipped{"auto", "auto", "cpu", 2, /*is_shipped=*/true};
+INSTANTIATE_TEST_SUITE_P(Shipped, BitwiseWithAll, testing::Values(kShipped), PrintName);
+INSTANTIATE_TEST_SUITE_P(Shipped, Bitwise, testing::Values(kShipped), PrintName);
 
 const Numerics kEmulatedCuda{"bf16", "bf16", "emulated-cuda"};
 INSTANTIATE_TEST_SUITE_P(Cuda, BitwiseWithAll, testing::Values(kEmulatedCuda), PrintName);

@@ -93,6 +93,11 @@ TEST(PlanAgainstServer, AgreesOnTheChainModel) {
   ExpectServerAgrees(path, {.context = 4096, .batch = 16, .block_size = 16, .kv_type = "bf16"});
 }
 
+TEST(PlanAgainstServer, AgreesOnTheShippedModel) {
+  ExpectServerAgrees(PAGODA_SOURCE_DIR "/models/tiny",
+                     {.context = 1500, .batch = 6, .block_size = 16, .kv_type = "auto"});
+}
+
 TEST(PlanAgainstServer, AgreesOnFoldersOfEveryFamilyOneInShards) {
   for (const char* const family : {"llama", "mistral", "qwen2"}) {
     const FamilyFolder folder(family);

@@ -166,27 +166,35 @@ CallInput Ask(std::uint64_t i) {
   return input;
 }
 
+constexpr char kShippedModel[] = PAGODA_SOURCE_DIR "/models/tiny";
+
 struct Serving {
   std::string name, device;
+  bool is_shipped;  // models/tiny, not TINY
   std::uint64_t first_request, num_requests;
   std::int32_t most_tokens;  // of a choice
   int least_ends;            // choices that end so, of each way to end
 };
 void PrintTo(const Serving& serving, std::ostream* out) { *out << serving.name; }
 
+std::string TinyFile() {
+  const auto path =
+      std::filesystem::path(testing::TempDir()) / (std::to_string(getpid()) + "-stream-tiny.gguf");
+  PAGODA_CHECK(fixtures::WriteTinyGguf(path.string()).ok());
+  return path.string();
+}
+
 class StreamIsUnary : public testing::TestWithParam<Serving> {
  protected:
   void SetUp() override {
     std::cerr << "seed " << kSeed << "\n";
-    const auto path = std::filesystem::path(testing::TempDir()) /
-                      (std::to_string(getpid()) + "-stream-tiny.gguf");
-    config_.model = path.string();
+    config_.model = GetParam().is_shipped ? kShippedModel : TinyFile();
     config_.device = GetParam().device;
     config_.threads = 2;
     config_.block_size = 4;
+    config_.max_model_len = 256;
     config_.max_num_batched_tokens = 80;
-    config_.kv_cache_memory = "1MiB";
-    ASSERT_TRUE(fixtures::WriteTinyGguf(config_.model).ok());
+    config_.kv_cache_memory = "2MiB";
     ASSERT_TRUE(CheckConfig(config_).ok());
     auto stack = ServerStack::Load(config_, desk_, base::SystemClock(), [] { return false; });
     ASSERT_TRUE(stack.ok()) << stack.status().ToString();
@@ -282,8 +290,9 @@ TEST_P(StreamIsUnary, ReadInCompany) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Tiny, StreamIsUnary,
-                         testing::Values(Serving{"cpu", "cpu", 0, 12, 1000, 6},
-                                         Serving{"cuda", "emulated-cuda", 6, 5, 28, 1}),
+                         testing::Values(Serving{"cpu", "cpu", false, 0, 12, 1000, 6},
+                                         Serving{"shipped", "cpu", true, 0, 12, 1000, 1},
+                                         Serving{"cuda", "emulated-cuda", false, 6, 5, 28, 1}),
                          [](const auto& param) { return param.param.name; });
 
 }  // namespace

@@ -19,16 +19,16 @@ import stories
 from words import Chance
 
 SEED = 77
-DISTANCES = [50, 100, 200, 300, 400, 500, 600]
-# (name, kind of the fact, which of its questions)
-QUESTIONS = [("who has the thing", "thing", 0), ("whose is the thing", "thing", 1), ("what has the person", "thing", 2),
-             ("where lives the person", "town", 0), ("who lives in the town", "town", 1)]
+DISTANCES = [50, 100, 200, 400, 600]
+# (name, kind of the fact, which of its questions, people in the story). With one person the words are said once and have to be copied
+# from there; with two, who each have a thing, the right ones have to be told from the others: by chance half of them are.
+QUESTIONS = [("a town", "town", 0, 1), ("a thing", "thing", 2, 1), ("a pet's name", "pet", 0, 1), ("which thing", "thing", 2, 2),
+             ("whose thing", "thing", 0, 2)]
 
 
-def case(chance, tokenizer, distance, kind, which):
+def case(chance, tokenizer, distance, kind, which, people):
     """A story told by the user whose fact ends `distance` tokens before the answer begins, give or take ten; and the answer."""
     while True:
-        people = chance.choice([2, 2, 3])
         story = stories.Story(chance, people, people * 2, 0)
         facts = [f for f in story.facts if f.kind == kind]
         if not facts:
@@ -63,7 +63,7 @@ def main():
     model = LlamaForCausalLM.from_pretrained(args.model, dtype=torch.float32).eval()
     chance = Chance(SEED, held_out=True)
     right = collections.Counter()
-    print("tokens between | " + " | ".join(name for name, _, _ in QUESTIONS) + " | all")
+    print("tokens between | " + " | ".join(question[0] for question in QUESTIONS) + " | all")
     for distance in args.distances:
         for question in QUESTIONS:
             for _ in range(args.each):

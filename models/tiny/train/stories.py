@@ -17,18 +17,17 @@ MEETINGS = [
 
 # Fact: ways to tell it, then (question, answer) pairs. {x} is what the fact is about.
 FACTS = {
-    "thing": (["{name} had a {x}.", "{name} owned a {x}.", "{His} grandmother had given {name} a {x}.", "{name} had found a {x}.",
-               "The {x} belonged to {name}.", "{name} always carried a {x}."],
-              [("Who has the {x}?", "{name} has the {x}."), ("Whose is the {x}?", "The {x} belongs to {name}."),
+    "thing": (["{name} had a {x}.", "{name} owned a {x}.", "{name} had found a {x}.", "{name} always carried a {x}."],
+              [("Who has the {x}?", "The {x} belongs to {name}."), ("Whose is the {x}?", "The {x} belongs to {name}."),
                ("What does {name} have?", "{name} has a {x}.")]),
     "town": (["{name} lived in {x}.", "{name} came from {x}.", "The home of {name} was in {x}."],
-             [("Where does {name} live?", "{name} lives in {x}."), ("Who lives in {x}?", "{name} lives in {x}.")]),
+             [("Where does {name} live?", "{name} lives in {x}."), ("Who lives in {x}?", "In {x} lives {name}.")]),
     "food": (["{name} liked {x} best of all.", "{name} loved to eat {x}."],
              [("What does {name} like to eat?", "{name} likes {x}.")]),
-    "job": (["{name} worked as a {x}.", "{name} wanted to be a {x}."], [("Who is the {x}?", "{name} is the {x}.")]),
+    "job": (["{name} worked as a {x}.", "{name} wanted to be a {x}."], [("Who is the {x}?", "The {x} is {name}.")]),
     "pet": (["{name} had a little {animal} called {x}.", "The {animal} of {name} was called {x}."],
             [("What is the {animal} called?", "The {animal} is called {x}."),
-             ("Who has the {animal}?", "{name} has the {animal}.")]),
+             ("Who has the {animal}?", "The {animal} belongs to {name}.")]),
 }
 
 MORNINGS = [

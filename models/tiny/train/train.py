@@ -24,8 +24,10 @@ from files import write_configuration
 SEED = 20
 ANSWER_WEIGHT = 4.0
 # (length of a row in tokens, rows, steps, most filler sentences, share of documents that are lists of facts)
-STAGES = [(256, 8, 350, 5, 0.7), (512, 5, 350, 18, 0.25), (768, 4, 250, 34, 0.1)]
-ADAM_RATE, MUON_RATE, DECAY, WARMUP, COOLDOWN = 3e-3, 0.02, 0.05, 40, 350
+STAGES = [(256, 8, 350, 5, 0.7), (512, 5, 350, 18, 0.25), (768, 4, 2300, 34, 0.1), (256, 8, 1600, 6, 0.8), (768, 4, 900, 34, 0.2)]
+# The rate rises and falls once per round; the second round goes back to short rows, where owners are told apart soonest.
+ROUNDS, WARMUP, COOLDOWN = [3000, 2500], 40, 900
+ADAM_RATE, MUON_RATE, DECAY = 3e-3, 0.02, 0.05
 SAVE_EVERY, REPORT_EVERY = 50, 20
 
 
@@ -131,6 +133,15 @@ def stage_of(step):
     raise IndexError
 
 
+def share_of_rate(step):
+    """The share of the full rates at `step`: up within WARMUP steps of a round, down to nothing over its last COOLDOWN."""
+    for steps in ROUNDS:
+        if step < steps:
+            return min(1, (step + 1) / WARMUP, (steps - step) / COOLDOWN)
+        step -= steps
+    raise IndexError
+
+
 class Training:
     """The model, its optimizers and the number of steps done."""
 
@@ -163,7 +174,7 @@ class Training:
         return rows
 
     def one_step(self, batch):
-        share = min(1, (self.step + 1) / WARMUP, (self.total - self.step) / COOLDOWN)
+        share = share_of_rate(self.step)
         loss, answers, text = loss_of(self.model, *batch)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.rest, 1.0)
