@@ -199,7 +199,7 @@ RequestIndex ChooseSlotVictim(const SchedulerState& state) {
     const std::size_t from_old = state.running.size() - 1 - i;
     const bool inverts = PAGODA_MUTANT(kOldestSlotVictim);
     const Sequence& sequence = state.SequenceIn(state.running[inverts ? from_old : i]);
-    const Tenant& tenant = state.TenantOf(state.RequestOf(sequence));
+    const Tenant& tenant = state.TenantOf(sequence);
     if (tenant.num_slots > tenant.floors.slots) return sequence.request;
   }
   PAGODA_CHECK_MSG(false, "a tenant below its floor finds no slot and nobody above theirs");
@@ -227,6 +227,9 @@ void OpenNamespace(SchedulerState& state, LiveRequest& live) {
     state.pool.DropNamespace(state.cache.CloseableNamespace(tenant));
   }
   live.cache_namespace = &state.cache.Open(tenant, key);
+  for (const Choice& choice : live.request->choices()) {
+    if (choice.slot.has_value()) state.SequenceIn(*choice.slot).owner = OwnerOf(live);
+  }
 }
 
 // Hands out the blocks after the hits; the first of them takes the copy. The copy stands in the

@@ -138,10 +138,12 @@ class BlockPool {
 
  private:
   friend struct SnapshotAccess;
-  struct Block {
+  // One line of the processor's caches.
+  struct alignas(64) Block {
     BlockState state = BlockState::kFree;
     BlockState after = BlockState::kFree;  // of a Retiring block
-    base::TenantId tenant{0};              // of a block that is not Free
+    bool must_scrub = false;   // its entry was flushed or expired: zeroed as soon as it is free
+    base::TenantId tenant{0};  // of a block that is not Free
     std::int32_t num_holders = 0;
     std::uint32_t holder_xor = 0;  // of slot + 1
     std::uint32_t previous = 0, next = 0;
@@ -149,8 +151,8 @@ class BlockPool {
     std::uint64_t released_at = 0;  // counts releases
     base::Instant released_when;
     base::JobId last_job;
-    bool must_scrub = false;  // its entry was flushed or expired: zeroed as soon as it is free
   };
+  static_assert(sizeof(Block) == 64);
   static constexpr std::uint32_t kNotListed = 0xffffffffu;
   // Block 0 is never on a list, so it stands for "none".
   struct List {

@@ -43,12 +43,13 @@ struct StopProgress {
 // One of the n replies to a request. Travels inside the request, with buffers that were allocated
 // for its whole length before the request was queued.
 struct Choice {
-  std::vector<base::TokenId> tokens;  // prompt, then every accepted token
-  std::vector<BlockKey> keys;         // of the full blocks of `tokens`, as far as they are needed
-  StopProgress stop;
-  std::optional<FinishReason> finish;  // absent: open
-  std::int32_t high_water = 0;         // tokens ever planned: what lies below is recomputed
+  std::vector<base::TokenId> tokens;   // prompt, then every accepted token
   std::optional<base::SlotId> slot;    // while it runs
+  std::optional<FinishReason> finish;  // absent: open
+  // Tokens ever planned: what lies below is recomputed. While it runs, its sequence counts on.
+  std::int32_t high_water = 0;
+  std::vector<BlockKey> keys;  // of the full blocks of `tokens`, as far as they are needed
+  StopProgress stop;
 
   bool is_open() const { return !finish.has_value(); }
   std::int32_t num_known() const { return static_cast<std::int32_t>(tokens.size()); }

@@ -16,14 +16,18 @@
 namespace pagoda::scheduler {
 namespace {
 
-// The live request of an item whose choice is open, or none.
-std::optional<RequestIndex> LiveRequestOf(const SchedulerState& state, const DraftItem& item) {
+// The item's sequence runs as it did when the item was planned.
+bool IsCurrent(const SchedulerState& state, const DraftItem& item) {
+  const Slot& slot = state.slots[item.slot.value()];
+  return slot.request != Slot::kNobody && slot.generation == item.slot_generation;
+}
+
+// The item's request is live, and its choice open: what runs is both.
+bool IsOpen(const SchedulerState& state, const DraftItem& item) {
+  if (IsCurrent(state, item)) return true;
   const LiveRequest& live = state.requests[item.place];
-  if (live.phase == LiveRequest::Phase::kVacant || live.request->id != item.request) {
-    return std::nullopt;
-  }
-  if (!live.request->choice(item.choice).is_open()) return std::nullopt;
-  return item.place;
+  return live.phase != LiveRequest::Phase::kVacant && live.request->id == item.request &&
+         live.request->choice(item.choice).is_open();
 }
 
 // What a step gave for one item; null where it gave nothing of the kind.
@@ -33,8 +37,25 @@ struct ItemResult {
   const ScoreResult* score = nullptr;
 };
 
-bool IsCurrent(const LiveRequest& live, const DraftItem& item) {
-  return live.is_running() && live.incarnation == item.incarnation;
+// A request that runs is told by its sequence, so that in a full batch nobody looks elsewhere.
+void NoteTokens(SchedulerState& state, LiveRequest& live, const Choice& choice,
+                std::int32_t num_accepted) {
+  Sequence* sequence = choice.slot.has_value() ? &state.SequenceIn(*choice.slot) : nullptr;
+  if (sequence != nullptr) {
+    sequence->num_known = choice.num_known();
+    sequence->num_expected = std::max(sequence->num_expected, sequence->num_known);
+    sequence->newest_token = choice.tokens.back();
+  }
+  if (sequence == nullptr || sequence->began_after_failure) live.num_failures = 0;
+  Tenant& tenant = sequence != nullptr ? state.TenantOf(*sequence) : state.TenantOf(live);
+  tenant.counts.generated_tokens += num_accepted;
+  state.counters.generated_tokens += num_accepted;
+}
+
+std::int32_t MaxLengthOf(const SchedulerState& state, const LiveRequest& live,
+                         const Choice& choice) {
+  if (choice.slot.has_value()) return state.SequenceIn(*choice.slot).max_length;
+  return live.request->prompt_length() + live.request->max_tokens();
 }
 
 void AcceptTokens(SchedulerState& state, RequestIndex index, std::uint32_t choice_index,
@@ -47,18 +68,12 @@ void AcceptTokens(SchedulerState& state, RequestIndex index, std::uint32_t choic
     PAGODA_CHECK(choice.tokens.size() < choice.tokens.capacity());
     choice.tokens.push_back(token);
   }
-  state.counters.generated_tokens += outcome.num_accepted;
-  state.TenantOf(live).counts.generated_tokens += outcome.num_accepted;
-  live.receipt.discarded_tokens += static_cast<std::int32_t>(tokens.size() - outcome.num_accepted);
-  live.num_failures = 0;
-  if (choice.slot.has_value()) {
-    Sequence& sequence = state.SequenceIn(*choice.slot);
-    sequence.num_known = choice.num_known();
-    sequence.num_expected = std::max(sequence.num_expected, sequence.num_known);
-  }
-  const std::int32_t max_length = live.request->prompt_length() + live.request->max_tokens();
-  PAGODA_CHECK_MSG(outcome.finish.has_value() || choice.num_known() < max_length,
-                   "a request reached max_tokens and was not ended");
+  NoteTokens(state, live, choice, static_cast<std::int32_t>(outcome.num_accepted));
+  const auto num_discarded = static_cast<std::int32_t>(tokens.size() - outcome.num_accepted);
+  if (num_discarded > 0) live.receipt.discarded_tokens += num_discarded;
+  PAGODA_CHECK_MSG(
+      outcome.finish.has_value() || choice.num_known() < MaxLengthOf(state, live, choice),
+      "a request reached max_tokens and was not ended");
   if (!outcome.finish.has_value()) return;
   // The caller's masks do not fit the model: that is the whole request's end.
   if (*outcome.finish == FinishReason::kNothingAllowed) return End(state, index, *outcome.finish);
@@ -91,33 +106,55 @@ void TakeScores(LiveRequest& live, const ScoreResult& score) {
 void CompleteItem(SchedulerState& state, const DraftItem& item, const StepResult& result,
                   const ItemResult& of_item) {
   const auto [sample, outcome, score] = of_item;
-  const auto index = LiveRequestOf(state, item);
-  if (!index.has_value()) return;
-  LiveRequest& live = state.requests[*index];
+  if (!IsOpen(state, item)) return;
+  const bool is_current = IsCurrent(state, item);
   if (score != nullptr) {
-    if (!score->finite) return End(state, *index, FinishReason::kNonFinite);
-    TakeScores(live, *score);
+    if (!score->finite) return End(state, item.place, FinishReason::kNonFinite);
+    TakeScores(state.requests[item.place], *score);
   }
-  if (PAGODA_MUTANT(kNotFiniteIsSealed) && sample != nullptr && !sample->finite &&
-      IsCurrent(live, item) && !item.row_of.has_value()) {
+  if (PAGODA_MUTANT(kNotFiniteIsSealed) && sample != nullptr && !sample->finite && is_current &&
+      !item.row_of.has_value()) {
     SealComputed(state, state.SequenceIn(item.slot), item.end());
   }
   if (sample != nullptr && !sample->finite) {
     // Nothing of this step is sealed: its KV may be as wrong as its logits.
-    const std::int32_t num_known = live.request->choice(item.choice).num_known();
-    const bool is_next = static_cast<std::int32_t>(sample->position) == num_known;
-    if (is_next || IsCurrent(live, item)) End(state, *index, FinishReason::kNonFinite);
+    const Choice& choice = state.requests[item.place].request->choice(item.choice);
+    const bool is_next = static_cast<std::int32_t>(sample->position) == choice.num_known();
+    if (is_next || is_current) End(state, item.place, FinishReason::kNonFinite);
     return;
   }
-  if (IsCurrent(live, item) && !item.row_of.has_value()) {
+  if (is_current && !item.row_of.has_value()) {
     Sequence& sequence = state.SequenceIn(item.slot);
     SealComputed(state, sequence, item.end());
-    ForkWaiting(state, sequence);
+    if (sequence.has_siblings) ForkWaiting(state, sequence);
   }
   if (sample == nullptr) return;
   const auto tokens = std::span<const base::TokenId>(result.tokens)
                           .subspan(sample->tokens.begin, sample->tokens.count);
-  TakeSample(state, *index, *sample, tokens, *outcome);
+  TakeSample(state, item.place, *sample, tokens, *outcome);
+}
+
+// Calls fetch(request, item) if the item is there and what it names runs.
+template <typename Fetch>
+void FetchFor(const SchedulerState& state, std::span<const DraftItem> items, std::size_t index,
+              Fetch fetch) {
+  if (index >= items.size() || !IsCurrent(state, items[index])) return;
+  fetch(*state.requests[items[index].place].request, items[index]);
+}
+
+// The tokens of a choice are three hops away from its item. In a full batch each hop is asked for
+// while items before it are completed.
+void FetchAhead(const SchedulerState& state, std::span<const DraftItem> items, std::size_t index) {
+  constexpr std::size_t kChoices = 12, kChoice = 8, kTokens = 4;  // items ahead
+  FetchFor(state, items, index + kChoices,
+           [](const NewRequest& request, const DraftItem&) { request.FetchChoices(); });
+  FetchFor(state, items, index + kChoice, [](const NewRequest& request, const DraftItem& item) {
+    __builtin_prefetch(&request.choice(item.choice), /*rw=*/1);
+  });
+  FetchFor(state, items, index + kTokens, [](const NewRequest& request, const DraftItem& item) {
+    const std::vector<base::TokenId>& tokens = request.tokens(item.choice);
+    __builtin_prefetch(tokens.data() + tokens.size(), /*rw=*/1);
+  });
 }
 
 // Samples come in the order of the items that asked for them.
@@ -142,7 +179,9 @@ void CompleteJob(SchedulerState& state, const StepResult& result,
   state.jobs.Leave(*record, JobRecord::Phase::kDone);
   std::size_t next_sample = 0;
   std::size_t next_score = 0;
-  for (const DraftItem& item : record->items) {
+  for (std::size_t i = 0; i < record->items.size(); ++i) {
+    FetchAhead(state, record->items, i);
+    const DraftItem& item = record->items[i];
     ItemResult of_item;
     if (item.samples) {
       of_item.sample = &SampleOf(item, result, next_sample);
@@ -192,9 +231,8 @@ std::optional<ScorePlace> PlaceOfScore(const SchedulerState& state, const ScoreR
   if (record == nullptr) return std::nullopt;
   const DraftItem* item = record->ItemOf(score.slot, score.slot_generation);
   if (item == nullptr) return std::nullopt;
-  const auto index = LiveRequestOf(state, *item);
-  if (!index.has_value()) return std::nullopt;
-  const auto next = static_cast<std::uint32_t>(state.requests[*index].num_scored);
+  if (!IsOpen(state, *item)) return std::nullopt;
+  const auto next = static_cast<std::uint32_t>(state.requests[item->place].num_scored);
   if (next >= score.first_position + score.scores.count) return std::nullopt;
   return ScorePlace{.request = item->request, .next_position = next};
 }
@@ -205,10 +243,12 @@ std::optional<base::RequestId> RequestForSample(const SchedulerState& state,
   if (record == nullptr) return std::nullopt;
   const DraftItem* item = record->ItemOf(sample.slot, sample.slot_generation);
   if (item == nullptr || !item->samples) return std::nullopt;
-  const auto index = LiveRequestOf(state, *item);
-  if (!index.has_value()) return std::nullopt;
-  const Choice& choice = state.requests[*index].request->choice(item->choice);
-  if (static_cast<std::int32_t>(sample.position) != choice.num_known()) return std::nullopt;
+  if (!IsOpen(state, *item)) return std::nullopt;
+  const std::int32_t num_known =
+      IsCurrent(state, *item)
+          ? state.SequenceIn(item->slot).num_known
+          : state.requests[item->place].request->choice(item->choice).num_known();
+  if (static_cast<std::int32_t>(sample.position) != num_known) return std::nullopt;
   return item->request;
 }
 

@@ -16,22 +16,21 @@ namespace {
 // has room for any sequence.
 bool HasRoomToTell(const SchedulerState& state, const Sequence& sequence) {
   const bool must_open = state.slots[sequence.slot.value()].must_open;
-  const Tenant& tenant = state.TenantOf(state.RequestOf(sequence));
+  const Tenant& tenant = state.TenantOf(sequence);
   return (!must_open || sequence.num_known <= tenant.history_room_tokens) &&
          state.tables.num_untold(sequence.slot) <= tenant.table_room_entries;
 }
 
 DraftItem& BeginItem(SchedulerState& state, const Sequence& sequence,
                      const PlannedStretch& stretch) {
-  const LiveRequest& live = state.RequestOf(sequence);
-  Tenant& tenant = state.TenantOf(live);
+  Tenant& tenant = state.TenantOf(sequence);
   if (state.slots[sequence.slot.value()].must_open) {
     tenant.history_room_tokens -= sequence.num_known;
   }
   tenant.table_room_entries -= state.tables.num_untold(sequence.slot);
   return state.draft.AddItem({.place = sequence.request,
-                              .request = live.request->id,
-                              .incarnation = live.incarnation,
+                              .request = sequence.request_id,
+                              .incarnation = sequence.incarnation,
                               .choice = sequence.choice,
                               .slot = sequence.slot,
                               .slot_generation = state.slots[sequence.slot.value()].generation,
@@ -50,11 +49,11 @@ void Spend(SchedulerState& state, Tenant& tenant, Purse purse, const StepBudget&
 DraftItem& ItemFor(SchedulerState& state, const Sequence& sequence, const PlannedStretch& before,
                    std::int32_t count, Purse purse) {
   if (DraftItem* item = state.draft.ItemOf(sequence.slot)) return *item;
-  const bool is_new = sequence.num_planned >= state.ChoiceOf(sequence).high_water &&
-                      sequence.num_planned >= sequence.prompt_length;
+  const bool is_new =
+      sequence.num_planned >= sequence.high_water && sequence.num_planned >= sequence.prompt_length;
   DraftItem& item = BeginItem(state, sequence, before);
   item.is_decode = is_new && count == 1;
-  Tenant& tenant = state.TenantOf(state.RequestOf(sequence));
+  Tenant& tenant = state.TenantOf(sequence);
   if (item.is_decode && !PAGODA_MUTANT(kDecodesUncharged)) Charge(tenant, kChargeOfDecodeToken);
   tenant.items_left -= purse == Purse::kFloor;
   return item;
@@ -62,19 +61,13 @@ DraftItem& ItemFor(SchedulerState& state, const Sequence& sequence, const Planne
 
 }  // namespace
 
-bool IsPlannable(const SchedulerState& state, const Sequence& sequence) {
-  return !state.RequestOf(sequence).paused && !sequence.waits_for_prompt &&
-         !sequence.last_token_is_in_flight();
-}
-
 bool Give(SchedulerState& state, base::SlotId slot, std::int32_t most, Purse purse,
           std::int32_t rows_for_others) {
   const DraftItem* begun = state.draft.ItemOf(slot);
   if (begun != nullptr && begun->samples) return false;
   Sequence& sequence = state.SequenceIn(slot);
-  if (!IsPlannable(state, sequence)) return false;
-  const LiveRequest& live = state.RequestOf(sequence);
-  Tenant& tenant = state.TenantOf(live);
+  if (!IsPlannable(sequence)) return false;
+  Tenant& tenant = state.TenantOf(sequence);
   StepBudget share = purse == Purse::kFloor ? tenant.floor_left : state.left;
   if (share.tokens <= 0) return false;
   if (purse == Purse::kFloor && begun == nullptr && tenant.items_left == 0) return false;
@@ -87,8 +80,8 @@ bool Give(SchedulerState& state, base::SlotId slot, std::int32_t most, Purse pur
 
   const PlannedStretch before =
       begun != nullptr ? begun->stretch : PlannedStretch{sequence.num_planned, 0};
-  const ScoredRows scored = live.scored_rows();
-  if (live.needs_scores()) share.logit_rows -= rows_for_others;
+  const ScoredRows scored = state.ScoredRowsOf(sequence);
+  if (scored.end > 0) share.logit_rows -= rows_for_others;
   share.tokens = std::min(share.tokens, most);
   const std::int32_t count =
       FittingTokens(before, sequence.gap(), state.block_size(), share, scored);
@@ -105,7 +98,7 @@ bool Give(SchedulerState& state, base::SlotId slot, std::int32_t most, Purse pur
   cost.attention_chunks = AttentionChunks(item.stretch.first_position, item.stretch.num_tokens) -
                           AttentionChunks(before.first_position, before.num_tokens);
   Spend(state, tenant, purse, cost);
-  if (item.samples) ShareLastPromptRow(state, item);
+  if (item.samples && sequence.has_siblings) ShareLastPromptRow(state, item);
   return true;
 }
 

@@ -11,7 +11,9 @@ namespace pagoda::scheduler {
 
 inline bool IsDecoding(const Sequence& sequence) { return sequence.gap() == 1; }
 // Whether it has something to compute, blocks and the step's bounds aside. Requires: it runs.
-bool IsPlannable(const SchedulerState& state, const Sequence& sequence);
+inline bool IsPlannable(const Sequence& sequence) {
+  return !sequence.is_paused && !sequence.waits_for_prompt && !sequence.last_token_is_in_flight();
+}
 
 // Gives one sequence at most `most` of its next tokens. Rows that are only scored leave
 // `rows_for_others`. Returns whether it got any.

@@ -57,11 +57,11 @@ std::optional<RequestIndex> ChooseVictim(const SchedulerState& state, RequestInd
 }  // namespace
 
 bool Grow(SchedulerState& state, const Sequence& sequence, std::int32_t num_tokens) {
-  const LiveRequest& live = state.RequestOf(sequence);
-  const base::TenantId tenant = live.request->tenant;
   const std::int32_t need =
       base::DivUp(num_tokens, state.block_size()) - state.tables.size(sequence.slot);
   if (need <= 0) return true;
+  const LiveRequest& live = state.RequestOf(sequence);
+  const base::TenantId tenant = sequence.tenant;
   while (!state.pool.CanTake(tenant, need)) {
     if (state.pool.CanTakeSoon(tenant, need)) return false;
     const auto victim = ChooseVictim(state, sequence.request);

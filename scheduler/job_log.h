@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -18,13 +17,13 @@ struct JobRecord {
   base::JobId job;
   Phase phase = Phase::kInFlight;
   std::vector<DraftItem> items;
-  std::vector<std::uint32_t> item_of_slot;  // by slot; kNone when the job does nothing for it
+  // By slot; StepDraft::kNone when the job does nothing for it.
+  std::vector<std::uint32_t> item_of_slot;
 
-  static constexpr std::uint32_t kNone = 0xffffffffu;
   // Null when the job has no item of this opening of the slot.
   const DraftItem* ItemOf(base::SlotId slot, std::uint32_t slot_generation) const {
     const std::uint32_t item = item_of_slot[slot.value()];
-    if (item == kNone || items[item].slot_generation != slot_generation) return nullptr;
+    if (item == StepDraft::kNone || items[item].slot_generation != slot_generation) return nullptr;
     return &items[item];
   }
 };
@@ -37,7 +36,7 @@ class JobLog {
   JobLog(std::size_t capacity, std::size_t num_slots) : ring_(capacity) {
     for (JobRecord& record : ring_) {
       record.items.reserve(num_slots);
-      record.item_of_slot.assign(num_slots, JobRecord::kNone);
+      record.item_of_slot.assign(num_slots, StepDraft::kNone);
     }
   }
 
@@ -60,11 +59,7 @@ class JobLog {
     record.job = draft.job();
     record.phase = JobRecord::Phase::kInFlight;
     ++num_in_flight_;
-    draft.SwapItems(record.items);
-    std::ranges::fill(record.item_of_slot, JobRecord::kNone);
-    for (std::uint32_t i = 0; i < record.items.size(); ++i) {
-      record.item_of_slot[record.items[i].slot.value()] = i;
-    }
+    draft.SwapItems(record.items, record.item_of_slot);
     return record;
   }
 

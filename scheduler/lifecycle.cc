@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "scheduler/mutants.h"
+#include "scheduler/owner_check.h"
 
 namespace pagoda::scheduler {
 namespace {
@@ -68,6 +69,17 @@ void ReleaseBlocks(SchedulerState& state, Sequence& sequence, PartialBlock parti
   }
 }
 
+// What the sequence has counted for its request goes back to it.
+void CountStay(SchedulerState& state, const Sequence& sequence) {
+  Receipt& receipt = state.RequestOf(sequence).receipt;
+  receipt.prefill_steps += sequence.prefill_steps;
+  receipt.decode_steps += sequence.decode_steps;
+  receipt.block_steps += sequence.block_steps;
+  Choice& choice = state.ChoiceOf(sequence);
+  choice.high_water = sequence.high_water;
+  choice.slot.reset();
+}
+
 void StopSequence(SchedulerState& state, base::SlotId slot_id, PartialBlock partial) {
   Sequence& sequence = state.SequenceIn(slot_id);
   if (!PAGODA_MUTANT(kVictimKeepsItem)) state.draft.Drop(slot_id);
@@ -82,8 +94,8 @@ void StopSequence(SchedulerState& state, base::SlotId slot_id, PartialBlock part
   const auto place = std::ranges::find(state.running, slot_id);
   PAGODA_CHECK(place != state.running.end());
   state.running.erase(place);
-  --state.TenantOf(state.RequestOf(sequence)).num_slots;
-  state.ChoiceOf(sequence).slot.reset();
+  --state.TenantOf(sequence).num_slots;
+  CountStay(state, sequence);
 }
 
 // The whole prompt is computed: its blocks change hands. Before the first request, so it may
@@ -150,7 +162,7 @@ void Adopt(SchedulerState& state, Sequence& sequence, std::int32_t block_index,
 // A prompt block that was about to be computed for the first time was found instead.
 void CountFound(SchedulerState& state, Sequence& sequence) {
   if (sequence.num_planned > sequence.prompt_length) return;
-  if (state.ChoiceOf(sequence).high_water >= sequence.num_planned) return;
+  if (sequence.high_water >= sequence.num_planned) return;
   // At least one token of a prompt is always computed.
   Receipt& receipt = state.RequestOf(sequence).receipt;
   const std::int32_t found =
@@ -179,8 +191,26 @@ void PublishFull(SchedulerState& state, Sequence& sequence, std::int32_t block_i
   state.cache.Insert(index, block, key, parent, tokens);
 }
 
+// What it knows of its request for as long as it runs.
+void TellSequence(const LiveRequest& live, Sequence& sequence) {
+  const NewRequest& request = *live.request;
+  const Choice& choice = request.choice(sequence.choice);
+  sequence.tenant = request.tenant;
+  sequence.request_id = request.id;
+  sequence.incarnation = live.incarnation;
+  sequence.prompt_length = request.prompt_length();
+  sequence.max_length = request.prompt_length() + request.max_tokens();
+  sequence.num_known = sequence.num_expected = choice.num_known();
+  sequence.newest_token = choice.tokens.back();
+  sequence.high_water = choice.high_water;
+  sequence.is_paused = live.paused;
+  sequence.has_siblings = request.num_choices() > 1;
+  sequence.asks_for_scores = request.sampling().prompt_logprobs.has_value();
+  sequence.began_after_failure = live.num_failures > 0;
+  sequence.owner = OwnerOf(live);
+}
+
 void StartSequence(SchedulerState& state, RequestIndex index, std::uint32_t choice_index) {
-  const NewRequest& request = *state.requests[index].request;
   ++state.TenantOf(state.requests[index]).num_slots;
   const auto slot = std::ranges::find(state.slots, Slot::kNobody, &Slot::request);
   PAGODA_CHECK(slot != state.slots.end());
@@ -194,13 +224,11 @@ void StartSequence(SchedulerState& state, RequestIndex index, std::uint32_t choi
   sequence.request = index;
   sequence.choice = choice_index;
   sequence.slot = id;
-  sequence.prompt_length = request.prompt_length();
-  sequence.max_length = request.prompt_length() + request.max_tokens();
-  sequence.num_known = sequence.num_expected = choice.num_known();
+  TellSequence(state.requests[index], sequence);
   state.tables.ForgetSent(id);
   const auto age = [&](base::SlotId running) {
     const Sequence& other = state.SequenceIn(running);
-    return std::pair(state.RequestOf(other).request->id, other.choice);
+    return std::pair(other.request_id, other.choice);
   };
   const auto is_older = [&](base::SlotId a, base::SlotId b) { return age(a) < age(b); };
   state.running.insert(std::ranges::upper_bound(state.running, id, is_older), id);
@@ -235,6 +263,16 @@ void CloseChoice(SchedulerState& state, LiveRequest& live, std::uint32_t index,
   --live.num_open;
 }
 
+bool HasAllKeys(const SchedulerState& state, const Sequence& sequence) {
+  return (sequence.num_keyed + 1) * state.block_size() > sequence.num_known;
+}
+
+// All of a block's tokens are known, and none of them is planned.
+bool StandsBeforeKnownBlock(const Sequence& sequence, std::int32_t block_size) {
+  return sequence.num_planned + block_size <= sequence.num_known &&
+         sequence.num_planned % block_size == 0;
+}
+
 bool IsNatural(FinishReason reason) {
   return reason == FinishReason::kStop || reason == FinishReason::kLength;
 }
@@ -252,9 +290,11 @@ bool UsesCache(const SchedulerState& state, const LiveRequest& live) {
          (PAGODA_MUTANT(kOldEpochPublishes) || live.key_epoch == state.cache.epoch(request.tenant));
 }
 
-void ExtendKeys(SchedulerState& state, const Sequence& sequence) {
+void ExtendKeys(SchedulerState& state, Sequence& sequence) {
+  if (HasAllKeys(state, sequence)) return;
   LiveRequest& live = state.RequestOf(sequence);
   live.request->ExtendKeys(live.cache_namespace->keyer(), sequence.choice);
+  sequence.num_keyed = sequence.num_known / state.block_size();
 }
 
 const BlockKey& ParentKey(const SchedulerState& state, const Sequence& sequence,
@@ -335,22 +375,27 @@ std::int32_t BlocksHeld(const SchedulerState& state, const LiveRequest& live) {
 
 void SealComputed(SchedulerState& state, Sequence& sequence, std::int32_t num_computed) {
   sequence.num_computed = std::max(sequence.num_computed, num_computed);
+  const auto is_full = [&] {
+    return (sequence.num_sealed + 1) * state.block_size() <=
+           sequence.num_computed + PAGODA_MUTANT(kSealsATokenEarly);
+  };
+  if (!is_full() && HasAllKeys(state, sequence)) return;
   if (!UsesCache(state, state.RequestOf(sequence))) return;
   ExtendKeys(state, sequence);
-  while ((sequence.num_sealed + 1) * state.block_size() <=
-         sequence.num_computed + PAGODA_MUTANT(kSealsATokenEarly)) {
+  while (is_full()) {
     PublishFull(state, sequence, sequence.num_sealed);
     ++sequence.num_sealed;
   }
 }
 
 void AdoptAhead(SchedulerState& state, Sequence& sequence) {
-  const LiveRequest& live = state.RequestOf(sequence);
   const std::int32_t block_size = state.block_size();
+  if (!StandsBeforeKnownBlock(sequence, block_size)) return;
+  const LiveRequest& live = state.RequestOf(sequence);
   if (!ReadsCache(state, live)) return;
   if (state.draft.ItemOf(sequence.slot) != nullptr) return;
-  while (sequence.num_planned % block_size == 0 && state.TenantOf(live).table_room_entries > 0 &&
-         sequence.num_planned + block_size <= sequence.num_known &&
+  while (StandsBeforeKnownBlock(sequence, block_size) &&
+         state.TenantOf(live).table_room_entries > 0 &&
          sequence.num_expected == sequence.num_known) {
     const std::int32_t next = sequence.num_planned / block_size;
     const bool has_own = next < state.tables.size(sequence.slot);
@@ -383,25 +428,25 @@ void AdoptAhead(SchedulerState& state, Sequence& sequence) {
   }
 }
 
-bool NextBlockIsBeingWritten(SchedulerState& state, const Sequence& sequence) {
+bool NextBlockIsBeingWritten(SchedulerState& state, Sequence& sequence) {
   const std::int32_t block_size = state.block_size();
+  if (!StandsBeforeKnownBlock(sequence, block_size)) return false;
   const LiveRequest& live = state.RequestOf(sequence);
-  if (!ReadsCache(state, live) || sequence.num_planned % block_size != 0) return false;
-  if (sequence.num_planned + block_size > sequence.num_known) return false;
+  if (!ReadsCache(state, live)) return false;
   ExtendKeys(state, sequence);
   const std::int32_t next = sequence.num_planned / block_size;
   const BlockKey& key = KeyOf(state, sequence, next);
   for (const base::SlotId slot : state.running) {
     const Sequence& other = state.SequenceIn(slot);
+    const bool is_writing =
+        other.num_sealed <= next && (next + 1) * block_size <= other.num_planned;
+    if (!is_writing || PAGODA_MUTANT(kWaitsForNoKey)) continue;
     const LiveRequest& other_request = state.RequestOf(other);
     if (slot == sequence.slot || other_request.cache_namespace != live.cache_namespace) continue;
     if (!UsesCache(state, other_request) || other.waits_for_prompt) continue;
     const std::vector<BlockKey>& keys = state.ChoiceOf(other).keys;
     if (keys.size() <= static_cast<std::size_t>(next)) continue;
-    const bool is_writing =
-        other.num_sealed <= next && (next + 1) * block_size <= other.num_planned;
-    if (PAGODA_MUTANT(kWaitsForNoKey)) continue;
-    if (is_writing && keys[static_cast<std::size_t>(next)] == key) return true;
+    if (keys[static_cast<std::size_t>(next)] == key) return true;
   }
   return false;
 }

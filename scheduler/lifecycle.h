@@ -12,7 +12,7 @@ namespace pagoda::scheduler {
 bool UsesCache(const SchedulerState& state, const LiveRequest& live);
 bool ReadsCache(const SchedulerState& state, const LiveRequest& live);
 // Keys all full blocks of the sequence's known tokens. Requires: UsesCache.
-void ExtendKeys(SchedulerState& state, const Sequence& sequence);
+void ExtendKeys(SchedulerState& state, Sequence& sequence);
 // The key of the block before `block_index` of the sequence's tokens.
 const BlockKey& ParentKey(const SchedulerState& state, const Sequence& sequence,
                           std::int32_t block_index);
@@ -39,6 +39,6 @@ void SealComputed(SchedulerState& state, Sequence& sequence, std::int32_t num_co
 void AdoptAhead(SchedulerState& state, Sequence& sequence);
 // Whether another sequence is writing the block that this one would compute next, so that waiting a
 // step saves the work.
-bool NextBlockIsBeingWritten(SchedulerState& state, const Sequence& sequence);
+bool NextBlockIsBeingWritten(SchedulerState& state, Sequence& sequence);
 
 }  // namespace pagoda::scheduler

@@ -9,6 +9,7 @@ namespace pagoda::scheduler {
 // pool and index and written at hand-out only, against which block tables are held before they
 // reach the device. A violation is our bug and aborts the process.
 
+BlockOwner OwnerOf(const LiveRequest& live);
 // Blocks are on their way to a table of `live`.
 void NoteOwner(SchedulerState& state, const LiveRequest& live, std::span<const BlockRef> blocks);
 // Whether the request may read what the block holds.
@@ -21,7 +22,7 @@ inline constexpr std::int32_t kOwnerCheckStride = 1;
 inline constexpr std::int32_t kOwnerCheckStride = 64;
 #endif
 // Checks every table entry that the plan adds or replaces, and every `stride`-th of all others,
-// beginning one further in each plan.
+// beginning one further in each plan, and in each slot, so that plans have equal shares of them.
 void CheckOwners(const SchedulerState& state, const StepPlan& plan,
                  std::int32_t stride = kOwnerCheckStride);
 

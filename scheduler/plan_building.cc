@@ -81,9 +81,18 @@ void OpenRows(SchedulerState& state, const Sequence& sequence, StepPlan& plan) {
   }
 }
 
+// Whether the block of the next token may be sealed: it was found whole, up to that token at the
+// least (CheckTable).
+bool MayStandInSealedBlock(const Sequence& sequence, std::int32_t position,
+                           std::int32_t block_size) {
+  return position < sequence.num_sealed * block_size || (position + 1) % block_size == 0;
+}
+
 // Leading tokens that stand in sealed blocks: computed again for their logits, and never written.
-std::uint32_t TokensWithoutKv(const SchedulerState& state, const DraftItem& item) {
+std::uint32_t TokensWithoutKv(const SchedulerState& state, const Sequence& sequence,
+                              const DraftItem& item) {
   std::int32_t position = item.stretch.first_position;
+  if (!MayStandInSealedBlock(sequence, position, state.block_size())) return 0;
   while (position < item.end()) {
     const base::BlockId block = state.tables.at(item.slot, position / state.block_size());
     if (!IsReadOnly(state.pool.state(block)) || PAGODA_MUTANT(kFullHitIsWritten)) break;
@@ -97,7 +106,7 @@ void WriteScores(const SchedulerState& state, const DraftItem& item, std::uint32
                  StepPlan& plan) {
   const Sequence& sequence = state.SequenceIn(item.slot);
   const std::int32_t from = item.stretch.first_position;
-  const ScoredRows scored = state.RequestOf(sequence).scored_rows();
+  const ScoredRows scored = state.ScoredRowsOf(sequence);
   const std::int32_t count = scored.Within(from, item.stretch.num_tokens);
   if (count == 0) return;
   const std::int32_t first = std::max(from, scored.begin);
@@ -123,21 +132,34 @@ void WriteSample(const DraftItem& item, std::uint32_t row, StepPlan& plan) {
                         .position = static_cast<std::uint32_t>(item.end())});
 }
 
+// A decode's one token stands in the sequence, or is in flight.
+void WriteTokens(const SchedulerState& state, const Sequence& sequence, const DraftItem& item,
+                 StepPlan& plan) {
+  std::int32_t position = item.stretch.first_position;
+  if (position < sequence.num_known - 1) {
+    const auto& known = state.ChoiceOf(sequence).tokens;
+    for (; position < std::min(item.end(), sequence.num_known - 1); ++position) {
+      Append(plan.plan_tokens, {known[static_cast<std::size_t>(position)], false});
+    }
+  }
+  for (; position < item.end(); ++position) {
+    const bool is_known = position < sequence.num_known;
+    PAGODA_CHECK(is_known || position == sequence.num_expected - 1);
+    Append(plan.plan_tokens,
+           is_known ? PlanToken{sequence.newest_token, false} : PlanToken{0, true});
+  }
+}
+
 void WriteWork(SchedulerState& state, const DraftItem& item, StepPlan& plan) {
   const Sequence& sequence = state.SequenceIn(item.slot);
-  const auto& known = state.ChoiceOf(sequence).tokens;
   const std::int32_t from = item.stretch.first_position;
   WorkItem work;
   work.slot = item.slot;
   work.first_position = static_cast<std::uint32_t>(from);
-  work.num_without_kv = TokensWithoutKv(state, item);
+  work.num_without_kv = TokensWithoutKv(state, sequence, item);
   work.tokens.begin = static_cast<std::uint32_t>(plan.plan_tokens.size());
   work.tokens.count = static_cast<std::uint32_t>(item.stretch.num_tokens);
-  for (std::int32_t position = from; position < item.end(); ++position) {
-    const auto i = static_cast<std::size_t>(position);
-    PAGODA_CHECK(i < known.size() || position == sequence.num_expected - 1);
-    Append(plan.plan_tokens, i < known.size() ? PlanToken{known[i], false} : PlanToken{0, true});
-  }
+  WriteTokens(state, sequence, item, plan);
   work.appended_blocks.begin = static_cast<std::uint32_t>(plan.block_appends.size());
   state.tables.TakeDifferences(item.slot, [&](base::BlockId block, std::int32_t replace_index) {
     Append(plan.block_appends, {kOnlyGroup, block, replace_index});
@@ -145,7 +167,7 @@ void WriteWork(SchedulerState& state, const DraftItem& item, StepPlan& plan) {
   work.appended_blocks.count =
       static_cast<std::uint32_t>(plan.block_appends.size()) - work.appended_blocks.begin;
   const std::uint32_t work_index = Append(plan.work, work);
-  WriteScores(state, item, work_index, plan);
+  if (sequence.asks_for_scores) WriteScores(state, item, work_index, plan);
   if (!item.samples) return;
   WriteSample(
       item,
@@ -161,18 +183,20 @@ void WriteSharedSample(const DraftItem& item, StepPlan& plan) {
   WriteSample(item, owner->row, plan);
 }
 
+// A step counts once, however many of the request's choices are in it.
+bool IsCounted(LiveRequest& live, const DraftItem& item, base::JobId job) {
+  base::JobId& counted = item.is_decode ? live.counted_decode : live.counted_prefill;
+  return std::exchange(counted, job) == job;
+}
+
 void CountItem(SchedulerState& state, const DraftItem& item, base::JobId job) {
   Sequence& sequence = state.SequenceIn(item.slot);
-  LiveRequest& live = state.RequestOf(sequence);
-  Choice& choice = state.ChoiceOf(sequence);
   sequence.last_job = job;
   sequence.num_expected += item.samples;
-  choice.high_water = std::max(choice.high_water, item.end());
+  sequence.high_water = std::max(sequence.high_water, item.end());
   if (item.row_of.has_value()) return;
-  // A step counts once, however many of the request's choices are in it.
-  base::JobId& counted = item.is_decode ? live.counted_decode : live.counted_prefill;
-  if (std::exchange(counted, job) == job) return;
-  ++(item.is_decode ? live.receipt.decode_steps : live.receipt.prefill_steps);
+  if (sequence.has_siblings && IsCounted(state.RequestOf(sequence), item, job)) return;
+  ++(item.is_decode ? sequence.decode_steps : sequence.prefill_steps);
 }
 
 // Where every block is, once per submitted step.
@@ -180,8 +204,7 @@ void SampleBlocks(SchedulerState& state) {
   BlockStepTotals& totals = state.block_steps;
   for (const base::SlotId slot : state.running) {
     const std::int32_t held = state.pool.num_exclusive(slot);
-    state.RequestOf(state.SequenceIn(slot)).receipt.block_steps +=
-        held + PAGODA_MUTANT(kReceiptCountsTwice);
+    state.SequenceIn(slot).block_steps += held + PAGODA_MUTANT(kReceiptCountsTwice);
     totals.requests += held;
   }
   for (std::uint32_t t = 0; t < state.tenants.size(); ++t) {
@@ -212,16 +235,16 @@ const StepPlan* CommitDraft(SchedulerState& state) {
     const Slot& slot = state.slots[item.slot.value()];
     const Sequence& sequence = state.SequenceIn(item.slot);
     PAGODA_CHECK(slot.request == item.place);
-    PAGODA_CHECK(state.RequestOf(sequence).incarnation == item.incarnation);
+    PAGODA_CHECK(sequence.incarnation == item.incarnation);
     if (slot.must_open) OpenRows(state, sequence, plan);
     if (item.row_of.has_value()) {
       WriteSharedSample(item, plan);
     } else {
       WriteWork(state, item, plan);
     }
+    CountItem(state, item, job);
   }
   CheckOwners(state, plan);
-  for (const DraftItem& item : state.draft.items()) CountItem(state, item, job);
   state.jobs.Push(state.draft);
   state.draft.Begin(state.jobs.next_job());
   SampleBlocks(state);

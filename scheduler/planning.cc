@@ -34,16 +34,19 @@ void ExpireDeadlines(SchedulerState& state, base::Instant now) {
   }
 }
 
-// How much one prefill of each tenant may take while others of the same have prefill work too:
-// half its floor, whole blocks.
-void SharePrefills(SchedulerState& state) {
+// Counts for each tenant the running sequences that need a token and no more, and how much one
+// prefill may take while others of the same tenant have prefill work too: half its floor, whole
+// blocks.
+void ShareFloors(SchedulerState& state) {
   for (std::uint32_t t = 0; t < state.tenants.size(); ++t) {
+    state.tenants[t].decodes_left = 0;
     state.tenants[t].prefill_share = state.queues[t].Head().has_value();
   }
   for (const base::SlotId slot : state.running) {
     const Sequence& sequence = state.SequenceIn(slot);
-    const bool has_prefill = IsPlannable(state, sequence) && !IsDecoding(sequence);
-    state.TenantOf(state.RequestOf(sequence)).prefill_share += has_prefill;
+    if (!IsPlannable(sequence)) continue;
+    Tenant& tenant = state.TenantOf(sequence);
+    ++(IsDecoding(sequence) ? tenant.decodes_left : tenant.prefill_share);
   }
   const std::int32_t block = state.block_size();
   for (Tenant& tenant : state.tenants) {
@@ -53,25 +56,13 @@ void SharePrefills(SchedulerState& state) {
   }
 }
 
-// Counts for each tenant the running sequences that need a token and no more, and have none yet.
-void CountDecodes(SchedulerState& state) {
-  for (Tenant& tenant : state.tenants) tenant.decodes_left = 0;
-  for (const base::SlotId slot : state.running) {
-    const Sequence& sequence = state.SequenceIn(slot);
-    const bool waits =
-        IsPlannable(state, sequence) && IsDecoding(sequence) && state.draft.ItemOf(slot) == nullptr;
-    state.TenantOf(state.RequestOf(sequence)).decodes_left += waits;
-  }
-}
-
 void ContinueWithinFloors(SchedulerState& state) {
-  CountDecodes(state);
   state.snapshot = state.running;
   for (const base::SlotId slot : state.snapshot) {
     if (!state.IsRunning(slot)) continue;  // a victim of one before it
     const Sequence& sequence = state.SequenceIn(slot);
-    if (!IsPlannable(state, sequence)) continue;
-    Tenant& tenant = state.TenantOf(state.RequestOf(sequence));
+    if (!IsPlannable(sequence)) continue;
+    Tenant& tenant = state.TenantOf(sequence);
     if (IsDecoding(sequence)) {
       --tenant.decodes_left;
       Give(state, slot, 1, Purse::kFloor);
@@ -84,18 +75,24 @@ void ContinueWithinFloors(SchedulerState& state) {
   }
 }
 
-// It can get no more in this plan. Looked at before anything else: in a full batch it is true of
-// almost all.
+// It can get no more in this plan.
 bool IsServed(SchedulerState& state, base::SlotId slot) {
   const DraftItem* item = state.draft.ItemOf(slot);
   return item != nullptr && item->samples;
 }
 
+// In a full batch almost all are served, so the passes to come walk the others only.
+void ListUnserved(SchedulerState& state) {
+  state.unserved.clear();
+  for (const base::SlotId slot : state.running) {
+    if (!IsServed(state, slot)) state.unserved.push_back(slot);
+  }
+}
+
 void SpendFloors(SchedulerState& state) {
-  state.snapshot = state.running;
-  for (const base::SlotId slot : state.snapshot) {
+  for (const base::SlotId slot : state.unserved) {
     if (!state.IsRunning(slot) || IsServed(state, slot)) continue;
-    const Tenant& tenant = state.TenantOf(state.RequestOf(state.SequenceIn(slot)));
+    const Tenant& tenant = state.TenantOf(state.SequenceIn(slot));
     Give(state, slot, tenant.floor_left.tokens, Purse::kFloor);
   }
 }
@@ -143,15 +140,18 @@ void AdmitWaiting(SchedulerState& state, Purse purse) {
   }
 }
 
+bool SharesTheRest(const Tenant& tenant) {
+  return tenant.is_elastic() || PAGODA_MUTANT(kIsolatedGetsTheRest);
+}
+
 // Running requests of one elastic tenant, from what is left. A prefill leaves a token for every
 // decode of anyone.
 void ContinueWithTheRest(SchedulerState& state, base::TenantId id, std::int32_t& decodes_left) {
-  state.snapshot = state.running;
-  for (const base::SlotId slot : state.snapshot) {
+  for (const base::SlotId slot : state.unserved) {
     if (state.left.tokens <= 0) return;
     if (!state.IsRunning(slot) || IsServed(state, slot)) continue;
     const Sequence& sequence = state.SequenceIn(slot);
-    if (state.RequestOf(sequence).request->tenant != id) continue;
+    if (sequence.tenant != id) continue;
     if (IsDecoding(sequence)) {
       const bool gets_one = Give(state, slot, 1, Purse::kRest);
       decodes_left -= gets_one;
@@ -163,14 +163,23 @@ void ContinueWithTheRest(SchedulerState& state, base::TenantId id, std::int32_t&
   }
 }
 
+// Running sequences that need a token and no more, and have none yet, of those who may get some of
+// what is left.
+std::int32_t CountDecodesOfTheRest(const SchedulerState& state) {
+  std::int32_t count = 0;
+  for (const base::SlotId slot : state.unserved) {
+    const Sequence& sequence = state.SequenceIn(slot);
+    if (!state.IsRunning(slot) || !SharesTheRest(state.TenantOf(sequence))) continue;
+    count += IsPlannable(sequence) && IsDecoding(sequence) && !state.draft.HasItem(slot);
+  }
+  return count;
+}
+
 void ShareTheRest(SchedulerState& state) {
-  CountDecodes(state);
-  std::int32_t decodes_left = 0;
+  std::int32_t decodes_left = CountDecodesOfTheRest(state);
   state.turns.clear();
   for (std::uint32_t t = 0; t < state.tenants.size(); ++t) {
-    if (!state.tenants[t].is_elastic() && !PAGODA_MUTANT(kIsolatedGetsTheRest)) continue;
-    state.turns.emplace_back(t);
-    decodes_left += state.tenants[t].decodes_left;
+    if (SharesTheRest(state.tenants[t])) state.turns.emplace_back(t);
   }
   std::ranges::sort(state.turns, {}, [&](base::TenantId id) {
     const std::int64_t counter = state.tenants[id.value()].counter;
@@ -211,8 +220,8 @@ Purse PurseForAlone(const SchedulerState& state, const LiveRequest& live) {
 std::optional<RequestIndex> FindSuspect(SchedulerState& state) {
   for (const base::SlotId slot : state.running) {
     const Sequence& sequence = state.SequenceIn(slot);
-    const bool failed_twice = state.RequestOf(sequence).num_failures >= 2;
-    if (failed_twice && IsPlannable(state, sequence)) return sequence.request;
+    if (!sequence.began_after_failure || !IsPlannable(sequence)) continue;
+    if (state.RequestOf(sequence).num_failures >= 2) return sequence.request;
   }
   for (const TenantQueue& queue : state.queues) {
     const auto head = queue.Head();
@@ -268,11 +277,12 @@ const StepPlan* MakePlan(SchedulerState& state, base::Instant now) {
   }
   LiftCounters(state);
   NoteOldest(state);
-  SharePrefills(state);
+  ShareFloors(state);
   ContinueWithinFloors(state);
   // From here on each running sequence has its blocks or is stalled, as far as its tenant's floors
   // reach.
   AdmitWaiting(state, Purse::kFloor);
+  ListUnserved(state);
   SpendFloors(state);
   ShareTheRest(state);
   CheckOldestMoved(state);

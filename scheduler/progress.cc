@@ -44,10 +44,10 @@ void NoteOldest(SchedulerState& state) {
   for (const base::SlotId slot : state.running) {
     if (num_sought == 0) return;
     const Sequence& sequence = state.SequenceIn(slot);
-    Tenant& tenant = state.TenantOf(state.RequestOf(sequence));
-    if (tenant.oldest_runnable.has_value() || !IsPlannable(state, sequence)) continue;
+    Tenant& tenant = state.TenantOf(sequence);
+    if (tenant.oldest_runnable.has_value() || !IsPlannable(sequence)) continue;
     tenant.oldest_runnable = sequence.request;
-    tenant.oldest_incarnation = state.RequestOf(sequence).incarnation;
+    tenant.oldest_incarnation = sequence.incarnation;
     --num_sought;
   }
 }
@@ -76,7 +76,7 @@ void CheckProgressIsPossible(const SchedulerState& state) {
   if (!state.jobs.empty() || state.pool.num_in(BlockState::kRetiring) > 0) return;
   bool runs = false, is_paused = false;
   for (const base::SlotId slot : state.running) {
-    const bool paused = state.RequestOf(state.SequenceIn(slot)).paused;
+    const bool paused = state.SequenceIn(slot).is_paused;
     runs |= !paused;
     is_paused |= paused;
   }

@@ -129,6 +129,7 @@ SchedulerState::SchedulerState(const SchedulerConfig& given)
   turns.reserve(tenants.size());
   running.reserve(slots.size());
   snapshot.reserve(slots.size());
+  unserved.reserve(slots.size());
   fork_copies.reserve(slots.size());
   finished.reserve(MaxLive(given));
   for (StepPlan& plan : plans) ReservePlan(*this, plan);
@@ -223,7 +224,13 @@ void Scheduler::Cancel(base::RequestId id, FinishReason reason) {
 }
 
 void Scheduler::SetPaused(base::RequestId id, bool paused) {
-  if (const auto index = state_->requests.Find(id)) state_->requests[*index].paused = paused;
+  const auto index = state_->requests.Find(id);
+  if (!index.has_value()) return;
+  LiveRequest& live = state_->requests[*index];
+  live.paused = paused;
+  for (const Choice& choice : live.request->choices()) {
+    if (choice.slot.has_value()) state_->SequenceIn(*choice.slot).is_paused = paused;
+  }
 }
 
 const StepPlan* Scheduler::TryPlan(base::Instant now) { return MakePlan(*state_, now); }

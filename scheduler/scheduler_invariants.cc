@@ -6,6 +6,7 @@
 #include "base/bits.h"
 #include "base/check.h"
 #include "scheduler/lifecycle.h"
+#include "scheduler/owner_check.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/scheduler_state.h"
 
@@ -32,10 +33,24 @@ void CheckTable(const SchedulerState& state, const Sequence& sequence) {
   }
 }
 
+// What stands in the sequence beside its request.
+void CheckAgreesWithRequest(const SchedulerState& state, const Sequence& sequence) {
+  const LiveRequest& live = state.RequestOf(sequence);
+  const Choice& choice = state.ChoiceOf(sequence);
+  PAGODA_CHECK(sequence.tenant == live.request->tenant);
+  PAGODA_CHECK(sequence.request_id == live.request->id);
+  PAGODA_CHECK(sequence.incarnation == live.incarnation);
+  PAGODA_CHECK(sequence.is_paused == live.paused);
+  PAGODA_CHECK(sequence.num_known == choice.num_known());
+  PAGODA_CHECK(sequence.newest_token == choice.tokens.back());
+  PAGODA_CHECK(sequence.num_keyed <= static_cast<std::int32_t>(choice.keys.size()));
+  PAGODA_CHECK(sequence.began_after_failure || live.num_failures == 0);
+  PAGODA_CHECK(sequence.owner == OwnerOf(live));
+}
+
 void CheckSequence(const SchedulerState& state, const Sequence& sequence) {
   const std::int32_t block_size = state.block_size();
   const std::int32_t size = state.tables.size(sequence.slot);
-  PAGODA_CHECK(sequence.num_known == state.ChoiceOf(sequence).num_known());
   PAGODA_CHECK(sequence.num_planned <= sequence.num_expected);
   PAGODA_CHECK(sequence.num_known <= sequence.num_expected);
   PAGODA_CHECK(sequence.num_computed <= sequence.num_planned + 1);
@@ -44,6 +59,7 @@ void CheckSequence(const SchedulerState& state, const Sequence& sequence) {
   PAGODA_CHECK(base::DivUp(sequence.num_planned, block_size) <= size);
   PAGODA_CHECK(!sequence.waits_for_prompt || sequence.num_planned == 0);
   CheckTable(state, sequence);
+  CheckAgreesWithRequest(state, sequence);
 }
 
 // All open choices run or none does; the first of them waits for nobody.

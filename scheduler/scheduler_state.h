@@ -24,9 +24,6 @@ inline constexpr base::KvGroupId kOnlyGroup{0};
 // No request is as young.
 inline constexpr base::RequestId kNoBarrier{~std::uint64_t{0}};
 
-// Whose content a block holds (owner_check.h).
-using BlockOwner = base::StrongId<struct BlockOwnerTag, std::uint64_t>;
-
 // A device row.
 struct Slot {
   static constexpr RequestIndex kNobody{0xffffffffu};
@@ -84,11 +81,16 @@ struct SchedulerState {
   std::vector<base::BlockId> hits;
   std::vector<BlockRef> taken;
   std::vector<base::SlotId> snapshot;
+  std::vector<base::SlotId> unserved;  // of the plan in the making: planning.cc
   std::vector<base::TenantId> turns;
 
   Tenant& TenantOf(const LiveRequest& live) { return tenants[live.request->tenant.value()]; }
   const Tenant& TenantOf(const LiveRequest& live) const {
     return tenants[live.request->tenant.value()];
+  }
+  Tenant& TenantOf(const Sequence& sequence) { return tenants[sequence.tenant.value()]; }
+  const Tenant& TenantOf(const Sequence& sequence) const {
+    return tenants[sequence.tenant.value()];
   }
   TenantQueue& QueueOf(const LiveRequest& live) { return queues[live.request->tenant.value()]; }
   bool IsRunning(base::SlotId slot) const { return slots[slot.value()].request != Slot::kNobody; }
@@ -103,6 +105,9 @@ struct SchedulerState {
   }
   const Choice& ChoiceOf(const Sequence& sequence) const {
     return RequestOf(sequence).request->choice(sequence.choice);
+  }
+  ScoredRows ScoredRowsOf(const Sequence& sequence) const {
+    return sequence.asks_for_scores ? RequestOf(sequence).scored_rows() : ScoredRows{};
   }
   std::int32_t block_size() const { return config.block_size; }
   std::int32_t num_free_slots() const {

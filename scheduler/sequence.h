@@ -17,6 +17,9 @@ namespace pagoda::scheduler {
 // A place in the slab of live requests. Places are reused; RequestIds are not.
 using RequestIndex = base::StrongId<struct RequestIndexTag, std::uint32_t>;
 
+// Whose content a block holds (owner_check.h).
+using BlockOwner = base::StrongId<struct BlockOwnerTag, std::uint64_t>;
+
 // A request from its acceptance to its end: waiting, or running with a slot for every open choice.
 // All its choices are admitted, preempted and tried again together.
 struct LiveRequest {
@@ -62,16 +65,19 @@ struct LiveRequest {
   }
 };
 
-// An open choice of a running request: what its slot's row is doing. What is counted in tokens only
-// ever grows within one incarnation (from an admission to the preemption or the end):  num_computed
+// An open choice of a running request: what its slot's row is doing, and beside it what an ordinary
+// step asks of the request, so that a step of a full batch walks one array. What is counted in
+// tokens only ever grows within one incarnation (from an admission to the preemption or the end):
+// num_computed
 // <= num_planned <= num_expected - 1 or so, and num_known <= num_expected.
 //
 //   0 ............ num_computed ........ num_planned ..... num_known ....... num_expected
 //   | KV is in the pool | jobs in flight write it | to plan | tokens in flight |
-struct Sequence {
+struct alignas(64) Sequence {
   RequestIndex request;
   std::uint32_t choice = 0;
   base::SlotId slot;
+  base::TenantId tenant;
   std::int32_t prompt_length = 0;
   std::int32_t max_length = 0;
   std::int32_t num_known = 0;     // tokens of its choice
@@ -79,12 +85,26 @@ struct Sequence {
   std::int32_t num_planned = 0;   // tokens that jobs up to the newest compute
   std::int32_t num_expected = 0;  // known tokens, and those that jobs in flight will give
   std::int32_t num_sealed = 0;    // leading blocks that need no seal any more
+  std::int32_t num_keyed = 0;     // leading blocks of the known tokens that surely have their key
+  std::int32_t high_water = 0;    // tokens its choice has ever planned
+  base::TokenId newest_token = 0;    // the last of the known ones
+  bool is_paused = false;            // as its request is
+  bool has_siblings = false;         // its request has more choices than one, open or not
+  bool asks_for_scores = false;      // of its prompt; which are still to come, its request knows
+  bool began_after_failure = false;  // a step of its request had failed when this stay began
   // The request's first open choice is computing the prompt for it (forking.h): until it has, the
   // places of the prompt's full blocks are empty, and nothing is planned.
   bool waits_for_prompt = false;
   base::JobId last_job;         // the newest submitted job that names its blocks
   base::JobId last_handed_job;  // the newest that handed it blocks or copied into them
   base::JobId waited_for_key;   // the newest plan that left it out as another writes its next block
+
+  base::RequestId request_id;
+  std::uint64_t incarnation = 0;
+  BlockOwner owner;
+  // Of this stay in the slot, for the receipt of its request (CountStay).
+  std::int32_t prefill_steps = 0, decode_steps = 0;
+  std::int64_t block_steps = 0;
 
   std::int32_t gap() const { return num_expected - num_planned; }
   // The token that reaches max_tokens is in flight: nothing is left to plan.

@@ -51,6 +51,10 @@ void VisitSequence(SnapshotArchive& a, Sequence& sequence) {
     sequence.num_known, sequence.num_computed, sequence.num_planned, sequence.num_expected,
     sequence.num_sealed, sequence.waits_for_prompt, sequence.last_job, sequence.last_handed_job,
     sequence.waited_for_key);
+  a(sequence.tenant, sequence.num_keyed, sequence.high_water, sequence.newest_token,
+    sequence.is_paused, sequence.has_siblings, sequence.asks_for_scores,
+    sequence.began_after_failure, sequence.request_id, sequence.incarnation, sequence.owner,
+    sequence.prefill_steps, sequence.decode_steps, sequence.block_steps);
 }
 
 void VisitTotals(SnapshotArchive& a, SchedulerState& state) {

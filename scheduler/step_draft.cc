@@ -19,11 +19,6 @@ void StepDraft::Begin(base::JobId job) {
   std::ranges::fill(item_of_slot_, kNone);
 }
 
-DraftItem* StepDraft::ItemOf(base::SlotId slot) {
-  const std::uint32_t item = item_of_slot_[slot.value()];
-  return item == kNone ? nullptr : &items_[item];
-}
-
 DraftItem& StepDraft::AddItem(const DraftItem& item) {
   PAGODA_CHECK(item_of_slot_[item.slot.value()] == kNone);
   PAGODA_CHECK(items_.size() < items_.capacity());

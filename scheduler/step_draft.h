@@ -42,6 +42,8 @@ struct DraftEffect {
 // StepPlan at commit.
 class StepDraft {
  public:
+  static constexpr std::uint32_t kNone = 0xffffffffu;  // a slot without an item
+
   StepDraft(std::size_t num_slots, std::size_t num_blocks);
 
   void Begin(base::JobId job);
@@ -51,7 +53,11 @@ class StepDraft {
   std::span<const DraftItem> items() const { return items_; }
   std::span<const DraftEffect> effects() const { return effects_; }
   // Null when the slot has no item yet.
-  DraftItem* ItemOf(base::SlotId slot);
+  DraftItem* ItemOf(base::SlotId slot) {
+    const std::uint32_t item = item_of_slot_[slot.value()];
+    return item == kNone ? nullptr : &items_[item];
+  }
+  bool HasItem(base::SlotId slot) const { return item_of_slot_[slot.value()] != kNone; }
   DraftItem& AddItem(const DraftItem& item);
   void AddZero(base::SlotId slot, base::BlockId block);
   void AddCopy(const DraftEffect& copy);
@@ -59,12 +65,14 @@ class StepDraft {
   // they were handed out.
   void Drop(base::SlotId slot);
 
-  // Hands the items over to the job's record, for reuse of both buffers.
-  void SwapItems(std::vector<DraftItem>& items) { items.swap(items_); }
+  // Hands the items over to the job's record, and where each slot's is, for reuse of all buffers.
+  // Begin comes next.
+  void SwapItems(std::vector<DraftItem>& items, std::vector<std::uint32_t>& item_of_slot) {
+    items.swap(items_);
+    item_of_slot.swap(item_of_slot_);
+  }
 
  private:
-  static constexpr std::uint32_t kNone = 0xffffffffu;
-
   base::JobId job_;
   std::vector<DraftItem> items_;
   std::vector<std::uint32_t> item_of_slot_;
