@@ -68,8 +68,7 @@ absl::StatusOr<std::unique_ptr<Checkpoint::State>> OpenFolder(const std::string&
   state->path = path;
   state->naming = TensorNaming::kTransformers;
   PAGODA_RETURN_IF_ERROR(RefuseAdapter(folder));
-  PAGODA_ASSIGN_OR_RETURN(const auto document,
-                          formats::JsonDocument::Open((folder / "config.json").string()));
+  PAGODA_ASSIGN_OR_RETURN(const auto document, OpenConfig(path));
   PAGODA_ASSIGN_OR_RETURN(state->config, ReadConfig(*document));
   std::filesystem::path whole = std::filesystem::absolute(folder).lexically_normal();
   if (!whole.has_filename()) whole = whole.parent_path();

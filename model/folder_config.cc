@@ -337,14 +337,24 @@ absl::StatusOr<Config> ReadConfig(const JsonDocument& document) {
   return config;
 }
 
+absl::StatusOr<std::unique_ptr<const JsonDocument>> OpenConfig(const std::string& directory) {
+  const std::filesystem::path path = std::filesystem::path(directory) / kConfigName;
+  if (std::filesystem::exists(path)) return JsonDocument::Open(path.string());
+  return absl::NotFoundError(
+      absl::StrCat(directory,
+                   ": is a folder without a config.json; a model is a .gguf file, or a folder with "
+                   "config.json, tokenizer.json and *.safetensors"));
+}
+
 absl::StatusOr<std::vector<base::TokenId>> ReadEosTokens(const std::string& directory) {
   std::vector<base::TokenId> ids;
-  for (const std::string_view name : {kGenerationName, kConfigName}) {
-    const std::filesystem::path path = std::filesystem::path(directory) / name;
-    if (name == kGenerationName && !std::filesystem::exists(path)) continue;
-    PAGODA_ASSIGN_OR_RETURN(const auto document, JsonDocument::Open(path.string()));
+  const std::filesystem::path generation = std::filesystem::path(directory) / kGenerationName;
+  if (std::filesystem::exists(generation)) {
+    PAGODA_ASSIGN_OR_RETURN(const auto document, JsonDocument::Open(generation.string()));
     PAGODA_RETURN_IF_ERROR(AddEos(*document, ids));
   }
+  PAGODA_ASSIGN_OR_RETURN(const auto config, OpenConfig(directory));
+  PAGODA_RETURN_IF_ERROR(AddEos(*config, ids));
   std::sort(ids.begin(), ids.end());
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
   return ids;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,11 @@ namespace pagoda::model {
 // tokenizer is not looked at: vocabulary_size is that of the embedding. Errors: InvalidArgument
 // (entry, found, expected), Unimplemented (what this model needs and Pagoda lacks).
 absl::StatusOr<Config> ReadConfig(const formats::JsonDocument& document);
+
+// The config.json of a model folder. Errors: NotFound, with what a model folder holds; the file's
+// own.
+absl::StatusOr<std::unique_ptr<const formats::JsonDocument>> OpenConfig(
+    const std::string& directory);
 
 // The ids that end a reply, by generation_config.json (if the folder has one) and config.json, the
 // smallest first; none when neither names one.

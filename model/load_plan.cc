@@ -39,7 +39,7 @@ absl::StatusOr<std::int32_t> MaxModelLen(const LoadOptions& options, const Confi
   if (options.max_model_len >= 1 && options.max_model_len <= config.context_length) {
     return options.max_model_len;
   }
-  return absl::InvalidArgumentError(absl::StrCat("maximum model length ", options.max_model_len,
+  return absl::InvalidArgumentError(absl::StrCat("max-model-len is ", options.max_model_len,
                                                  "; the model was made for 1 to ",
                                                  config.context_length));
 }

@@ -12,6 +12,7 @@
 #include "base/runtime/log.h"
 #include "base/runtime/machine_memory.h"
 #include "base/status_macros.h"
+#include "base/strings.h"
 #include "engine/model_executor.h"
 #include "formats/gguf.h"
 #include "kernels/kernels_pack.h"
@@ -61,13 +62,24 @@ model::ModelOptions ModelOptionsOf(const ServerConfig& config,
   return options;
 }
 
+// `where` is the file, or the file and its key, that the template stands in.
+absl::Status ParseTemplate(std::string_view where, std::string_view source, ServedModel& served) {
+  auto parsed = text::ChatTemplate::Parse(source);
+  if (!parsed.ok()) {
+    return absl::Status(
+        parsed.status().code(),
+        absl::StrCat(base::ToAbsl(where), ": the chat template: ", parsed.status().message()));
+  }
+  served.chat_template = *std::move(parsed);
+  return absl::OkStatus();
+}
+
 absl::Status LoadFolderText(const std::string& directory, ServedModel& served) {
   PAGODA_ASSIGN_OR_RETURN(const std::vector<base::TokenId> eos, model::ReadEosTokens(directory));
   PAGODA_ASSIGN_OR_RETURN(text::ModelText words, text::LoadModelText(directory, eos));
   served.tokenizer = std::move(words.tokenizer);
   if (words.chat_template.empty()) return absl::OkStatus();
-  PAGODA_ASSIGN_OR_RETURN(served.chat_template, text::ChatTemplate::Parse(words.chat_template));
-  return absl::OkStatus();
+  return ParseTemplate(directory, words.chat_template, served);
 }
 
 // The words of the model: vocabulary and chat template of its files.
@@ -78,8 +90,7 @@ absl::Status LoadText(const std::string& path, ServedModel& served) {
   constexpr std::string_view kTemplateKey = "tokenizer.chat_template";
   if (file->Find(kTemplateKey) == nullptr) return absl::OkStatus();
   PAGODA_ASSIGN_OR_RETURN(const std::string_view source, file->String(kTemplateKey));
-  PAGODA_ASSIGN_OR_RETURN(served.chat_template, text::ChatTemplate::Parse(source));
-  return absl::OkStatus();
+  return ParseTemplate(path, source, served);
 }
 
 // What the model adds is left out: the key domain and the vocabulary.

@@ -73,7 +73,7 @@ TEST(ModelLoad, RefusesOptionsByName) {
   ExpectRefused(options, absl::StatusCode::kInvalidArgument, "expected cpu, emulated-cuda or cuda");
   options = {};
   options.max_model_len = 257;
-  ExpectRefused(options, absl::StatusCode::kInvalidArgument, "maximum model length 257");
+  ExpectRefused(options, absl::StatusCode::kInvalidArgument, "max-model-len is 257");
   options = {};
   options.block_size = 5;
   ExpectRefused(options, absl::StatusCode::kInvalidArgument, "block size 5");

@@ -226,7 +226,10 @@ std::vector<Fault> FaultsOfConfiguration() {
        [](const FamilyFolder& f) {
          f.Write("chat_template.jinja", "{{ messages | no_such_filter }}");
        },
-       {"no_such_filter", "line 1"}},
+       {"no_such_filter", "line 1", "the chat template"}},
+      {"there is no config.json",
+       [](const FamilyFolder& f) { std::filesystem::remove(f.PathOf("config.json")); },
+       {"without a config.json"}},
       {"the tokenizer is cut",
        [](const FamilyFolder& f) {
          f.Write("tokenizer.json", ByteTokenizer().dump().substr(0, 900));
