@@ -73,7 +73,7 @@ bool Give(SchedulerState& state, base::SlotId slot, std::int32_t most, Purse pur
   if (purse == Purse::kFloor && begun == nullptr && tenant.items_left == 0) return false;
   AdoptAhead(state, sequence);
   if (NextBlockIsBeingWritten(state, sequence)) {
-    sequence.waited_for_key = state.draft.job();
+    sequence.waited_in = state.draft.job();
     return false;
   }
   if (begun == nullptr && !HasRoomToTell(state, sequence)) return false;

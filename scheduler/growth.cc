@@ -23,10 +23,21 @@ std::int32_t WorkOf(const SchedulerState& state, const LiveRequest& live) {
   return tokens;
 }
 
-// To another tenant's growth: what is taken must be above the loser's reserve, and of use.
-bool MayLose(const SchedulerState& state, const LiveRequest& loser, const LiveRequest& taker) {
+// The progress of a tenant's oldest is its tenant's reserve's to pay for, if that suffices.
+bool IsKeptByItsReserve(const SchedulerState& state, RequestIndex index) {
+  const LiveRequest& live = state.requests[index];
+  const Tenant& tenant = state.TenantOf(live);
+  return tenant.oldest == index && !PAGODA_MUTANT(kTakesATenantsOldest) &&
+         live.request->WorstCaseBlocks(state.block_size()) <= tenant.config.reserve_blocks;
+}
+
+// To another tenant's growth: what is taken must be above the loser's reserve, and of use. Then the
+// loser's tenant has others to lose than the one that its reserve keeps.
+bool MayLose(const SchedulerState& state, RequestIndex loser, const LiveRequest& taker) {
+  const base::TenantId tenant = state.requests[loser].request->tenant;
   return state.TenantOf(taker).is_elastic() &&
-         (PAGODA_MUTANT(kTakesWithinReserve) || state.pool.IsOverReserve(loser.request->tenant));
+         (PAGODA_MUTANT(kTakesWithinReserve) || state.pool.IsOverReserve(tenant)) &&
+         !IsKeptByItsReserve(state, loser);
 }
 
 // A paused one first, whatever its age; else the younger one that loses the least work.
@@ -48,7 +59,7 @@ std::optional<RequestIndex> ChooseVictim(const SchedulerState& state, RequestInd
     const LiveRequest& live = state.requests[index];
     const bool is_older = live.request->id < taker.request->id;
     if (!live.paused && is_older && !PAGODA_MUTANT(kTakesFromOlder)) continue;
-    if (live.request->tenant != taker.request->tenant && !MayLose(state, live, taker)) continue;
+    if (live.request->tenant != taker.request->tenant && !MayLose(state, index, taker)) continue;
     if (!victim.has_value() || rank(index) < rank(*victim)) victim = index;
   }
   return victim;
@@ -56,19 +67,22 @@ std::optional<RequestIndex> ChooseVictim(const SchedulerState& state, RequestInd
 
 }  // namespace
 
-bool Grow(SchedulerState& state, const Sequence& sequence, std::int32_t num_tokens) {
+bool Grow(SchedulerState& state, Sequence& sequence, std::int32_t num_tokens) {
   const std::int32_t need =
       base::DivUp(num_tokens, state.block_size()) - state.tables.size(sequence.slot);
   if (need <= 0) return true;
   const LiveRequest& live = state.RequestOf(sequence);
   const base::TenantId tenant = sequence.tenant;
   while (!state.pool.CanTake(tenant, need)) {
-    if (state.pool.CanTakeSoon(tenant, need)) return false;
+    if (state.pool.CanTakeSoon(tenant, need)) {
+      sequence.waited_in = state.draft.job();
+      return false;
+    }
     const auto victim = ChooseVictim(state, sequence.request);
     if (!victim.has_value()) return false;
     const LiveRequest& loser = state.requests[*victim];
-    PAGODA_CHECK_MSG(loser.request->tenant == tenant || MayLose(state, loser, live),
-                     "E3: a victim's tenant is within its reserve");
+    PAGODA_CHECK_MSG(loser.request->tenant == tenant || MayLose(state, *victim, live),
+                     "E3: a victim is kept by its tenant's reserve");
     PAGODA_CHECK_MSG(loser.paused || loser.request->id > live.request->id,
                      "E4: a victim for blocks is older than the requester");
     Preempt(state, *victim);

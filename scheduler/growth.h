@@ -8,9 +8,10 @@ namespace pagoda::scheduler {
 
 // Gives a running sequence the blocks for its first `num_tokens` tokens. Wound-wait by age:
 // preempts younger requests if need be, paused ones first, and never an older one that is not
-// paused, nor its own; of another tenant only what that one has above its reserve, and never for an
-// isolated one, whom nothing of others helps. False: it stalls this step and keeps its blocks.
-bool Grow(SchedulerState& state, const Sequence& sequence, std::int32_t num_tokens);
+// paused, nor its own; of another tenant only what that one has above its reserve, and never its
+// oldest (that is not paused) if the reserve suffices for that; nor any for an isolated one, whom
+// nothing of others helps. False: it stalls this step and keeps its blocks.
+bool Grow(SchedulerState& state, Sequence& sequence, std::int32_t num_tokens);
 
 // Hands blocks out to a running sequence, appended to its table and zeroed by this plan. Requires:
 // the pool allows it.

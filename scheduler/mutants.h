@@ -72,6 +72,7 @@
   X(kOldestSlotVictim, budget, "the oldest request loses its slot") \
   X(kTakesFromOlder, budget, "growth preempts an older request") \
   X(kTakesWithinReserve, budget, "growth preempts inside a reserve") \
+  X(kTakesATenantsOldest, budget, "growth preempts one that its tenant's reserve keeps") \
   X(kPausedIsSafe, budget, "a paused request is never a victim") \
   X(kMostWorkLost, budget, "the victim that loses most is taken") \
   X(kHandOutNotZeroed, pool, "a hand-out to a running request is not zeroed") \

@@ -270,13 +270,13 @@ const StepPlan* MakePlan(SchedulerState& state, base::Instant now) {
   BeginDraft(state);
   const auto suspect = FindSuspect(state);
   if (suspect.has_value() && state.jobs.num_in_flight() > 0) return nullptr;
+  NoteOldest(state);
   PlanForkCopies(state);
   if (suspect.has_value()) {
     PlanAlone(state, *suspect);
     if (const StepPlan* plan = CommitDraft(state)) return plan;
   }
   LiftCounters(state);
-  NoteOldest(state);
   ShareFloors(state);
   ContinueWithinFloors(state);
   // From here on each running sequence has its blocks or is stalled, as far as its tenant's floors

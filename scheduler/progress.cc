@@ -14,21 +14,17 @@ bool NeedsBlock(const SchedulerState& state, const Sequence& sequence) {
          state.tables.size(sequence.slot);
 }
 
-// It got tokens, waits for the key of a block in the making, for blocks that are on their way, or
-// is gone.
-bool HasMoved(SchedulerState& state, const Tenant& tenant) {
+// It got tokens, waits for what is on its way (a block in the making, retiring blocks that will
+// cover its need, blocks of an older one that ends by itself), or is gone.
+bool HasMoved(SchedulerState& state, const Tenant& tenant, bool waits_for_older) {
   const LiveRequest& live = state.requests[*tenant.oldest_runnable];
   if (!live.is_running() || live.incarnation != tenant.oldest_incarnation) return true;
-  // While a job is unfenced blocks may have been retiring when it asked, though a younger one's hit
-  // has taken them back since: at its next plan it takes a victim instead.
-  const bool blocks_are_coming =
-      !state.jobs.empty() || state.pool.num_in(BlockState::kRetiring) > 0;
   for (const Choice& choice : live.request->choices()) {
     if (!choice.slot.has_value()) continue;
     const Sequence& sequence = state.SequenceIn(*choice.slot);
     if (state.draft.ItemOf(*choice.slot) != nullptr) return true;
-    if (blocks_are_coming && NeedsBlock(state, sequence)) return true;
-    if (sequence.waited_for_key == state.draft.job()) return true;
+    if (waits_for_older && NeedsBlock(state, sequence)) return true;
+    if (sequence.waited_in == state.draft.job()) return true;
   }
   return false;
 }
@@ -37,15 +33,24 @@ bool HasMoved(SchedulerState& state, const Tenant& tenant) {
 
 void NoteOldest(SchedulerState& state) {
   std::int32_t num_sought = 0;
+  bool older_is_in_flight = false;
   for (Tenant& tenant : state.tenants) {
+    tenant.oldest.reset();
     tenant.oldest_runnable.reset();
+    tenant.waits_for_own_older = false;
     num_sought += tenant.num_slots > 0;
   }
   for (const base::SlotId slot : state.running) {
     if (num_sought == 0) return;
     const Sequence& sequence = state.SequenceIn(slot);
     Tenant& tenant = state.TenantOf(sequence);
-    if (tenant.oldest_runnable.has_value() || !IsPlannable(sequence)) continue;
+    if (tenant.oldest_runnable.has_value() || sequence.is_paused) continue;
+    if (!tenant.oldest.has_value()) tenant.oldest = sequence.request;
+    if (!IsPlannable(sequence)) {
+      tenant.waits_for_own_older = older_is_in_flight = true;
+      continue;
+    }
+    tenant.waits_for_any_older = older_is_in_flight;
     tenant.oldest_runnable = sequence.request;
     tenant.oldest_incarnation = sequence.incarnation;
     --num_sought;
@@ -66,7 +71,10 @@ void CheckOldestMoved(SchedulerState& state) {
     const bool is_in_reserve =
         live.request->WorstCaseBlocks(state.block_size()) <= tenant.config.reserve_blocks;
     if (live.request->id != oldest && !is_in_reserve) continue;
-    PAGODA_CHECK_MSG(HasMoved(state, tenant), "the oldest running request did not move");
+    const bool waits_for_older =
+        is_in_reserve ? tenant.waits_for_own_older : tenant.waits_for_any_older;
+    PAGODA_CHECK_MSG(HasMoved(state, tenant, waits_for_older),
+                     "the oldest running request did not move");
   }
 }
 

@@ -97,7 +97,8 @@ struct alignas(64) Sequence {
   bool waits_for_prompt = false;
   base::JobId last_job;         // the newest submitted job that names its blocks
   base::JobId last_handed_job;  // the newest that handed it blocks or copied into them
-  base::JobId waited_for_key;   // the newest plan that left it out as another writes its next block
+  // The newest plan that left it out for what is on its way: its next block's key, or blocks.
+  base::JobId waited_in;
 
   base::RequestId request_id;
   std::uint64_t incarnation = 0;

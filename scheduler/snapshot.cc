@@ -43,14 +43,15 @@ void VisitTenant(SnapshotArchive& a, Tenant& tenant) {
   VisitBudget(a, tenant.floor_left);
   a(tenant.items_left, tenant.decodes_left, tenant.prefill_share, tenant.history_room_tokens,
     tenant.table_room_entries, tenant.num_handed_out, tenant.judged_head, tenant.head_need_blocks,
-    tenant.is_eligible, tenant.is_refused, tenant.oldest_runnable, tenant.oldest_incarnation);
+    tenant.is_eligible, tenant.is_refused, tenant.oldest, tenant.oldest_runnable,
+    tenant.oldest_incarnation, tenant.waits_for_own_older, tenant.waits_for_any_older);
 }
 
 void VisitSequence(SnapshotArchive& a, Sequence& sequence) {
   a(sequence.request, sequence.choice, sequence.slot, sequence.prompt_length, sequence.max_length,
     sequence.num_known, sequence.num_computed, sequence.num_planned, sequence.num_expected,
     sequence.num_sealed, sequence.waits_for_prompt, sequence.last_job, sequence.last_handed_job,
-    sequence.waited_for_key);
+    sequence.waited_in);
   a(sequence.tenant, sequence.num_keyed, sequence.high_water, sequence.newest_token,
     sequence.is_paused, sequence.has_siblings, sequence.asks_for_scores,
     sequence.began_after_failure, sequence.request_id, sequence.incarnation, sequence.owner,

@@ -36,9 +36,14 @@ struct Tenant {
   std::optional<RequestIndex> judged_head;
   std::int32_t head_need_blocks = 0;
   bool is_eligible = false;
-  bool is_refused = false;                      // in this pass
-  std::optional<RequestIndex> oldest_runnable;  // at the start of the plan
-  std::uint64_t oldest_incarnation = 0;
+  bool is_refused = false;  // in this pass
+  // Its running requests at the start of the plan: the oldest that is not paused, and the oldest of
+  // those that has something left to plan.
+  std::optional<RequestIndex> oldest, oldest_runnable;
+  std::uint64_t oldest_incarnation = 0;  // of oldest_runnable
+  // A request older than oldest_runnable, of this tenant or of any, is not paused and has nothing
+  // left to plan: it ends by itself, and until then keeps its blocks from those younger than it.
+  bool waits_for_own_older = false, waits_for_any_older = false;
 
   bool is_elastic() const { return !config.isolated; }
 };

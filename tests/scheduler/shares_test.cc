@@ -158,6 +158,42 @@ TEST(Shares, E3GrowthTakesNothingThatAnotherHasWithinItsReserve) {
   EXPECT_GE(world.ended("a2").receipt.preemptions, 1);
 }
 
+// b1 fits its tenant's reserve; what b has above it is b2's, which would lose more.
+TEST(Shares, E3GrowthTakesWhatATenantHasAboveItsReserveFromOthersThanItsOldest) {
+  SchedulerConfig config = TwoTenants(13);
+  config.tenants[1] = MakeTenant("b", 1, 4);
+  World world(config);
+  world.Run("add a1 prompt=8 max=24\n add b1 prompt=4 from=100 max=12 tenant=1\n");
+  world.Run("add b2 prompt=16 from=200 max=8 tenant=1\n run\n");
+  EXPECT_EQ(world.ended("a1").receipt.preemptions, 0);
+  EXPECT_EQ(world.ended("b1").receipt.preemptions, 0);
+  EXPECT_GE(world.ended("b2").receipt.preemptions, 1);
+}
+
+// While b0 reads nothing, b1 is the oldest of its tenant that can run: what b has above its reserve
+// is taken from b0, though it is older than the requester.
+TEST(Shares, E3APausedRequestBeforeItsTenantsOldestGivesWayAndTheOldestDoesNot) {
+  SchedulerConfig config = TwoTenants(13);
+  config.tenants[1] = MakeTenant("b", 1, 4);
+  World world(config);
+  world.Run("add b0 prompt=16 from=200 max=8 tenant=1\n step\n done\n step\n done\n pause b0\n");
+  world.Run("add a1 prompt=8 max=24\n add b1 prompt=4 from=100 max=12 tenant=1\n run\n");
+  EXPECT_EQ(world.ended("a1").receipt.preemptions, 0);
+  EXPECT_EQ(world.ended("b1").receipt.preemptions, 0);
+  world.Run("resume b0\n run\n");
+  EXPECT_EQ(world.ended("b0").receipt.preemptions, 1);
+}
+
+// b1 alone holds more than its tenant's reserve, so its being the oldest protects nothing.
+TEST(Shares, E3TheOldestOfATenantIsAVictimIfItNeedsMoreThanTheReserve) {
+  SchedulerConfig config = TwoTenants(13);
+  config.tenants[1] = MakeTenant("b", 1, 4);
+  World world(config);
+  world.Run("add a1 prompt=8 max=24\n add b1 prompt=16 from=100 max=20 tenant=1\n run\n");
+  EXPECT_EQ(world.ended("a1").receipt.preemptions, 0);
+  EXPECT_GE(world.ended("b1").receipt.preemptions, 1);
+}
+
 TEST(Shares, APausedRequestWithinItsTenantsReserveIsNobodysVictim) {
   SchedulerConfig config = TwoTenants(13);
   config.tenants[1] = MakeTenant("b", 1, 4);

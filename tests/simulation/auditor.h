@@ -94,6 +94,7 @@ class Auditor {
   void CheckItem(const scheduler::StepPlan& plan, const scheduler::WorkItem& item);
   void NoteTakers();
   void CheckVictims();
+  bool IsKept(const Runner& runner) const;
   void CheckVictim(const Runner& victim);
   void CheckShares() const;
   void CheckBounds(const scheduler::StepPlan& plan);

@@ -159,19 +159,30 @@ void Auditor::CheckVictims() {
   }
 }
 
+// Before the plan it was the oldest of its tenant that was not paused, and the reserve suffices for
+// it: no other tenant's growth may take it.
+bool Auditor::IsKept(const Runner& runner) const {
+  const auto oldest = std::ranges::find_if(runners_, [&](const Runner& other) {
+    return other.tenant == runner.tenant && !other.paused;
+  });
+  return &*oldest == &runner && state_.requests[runner.place].request->WorstCaseBlocks(
+                                    state_.config.block_size) <= tenants_[runner.tenant].reserve;
+}
+
 // A victim for blocks: an older request, or any if the victim is paused, takes some. A
 // victim for a slot: somebody was admitted, and its tenant was above its slots.
 void Auditor::CheckVictim(const Runner& victim) {
   tally_[Seen::kPausedVictims] += victim.paused;
   const TenantBook& tenant = tenants_[victim.tenant];
   const bool is_over = tenant.pinned - tenant.retiring + tenant.handed_out > tenant.reserve;
+  const bool is_kept = IsKept(victim);
   bool by_growth = false, by_other_tenant = false;
   for (const std::uint32_t slot : takers_) {
     const LiveRequest& taker = state_.RequestOf(state_.SequenceIn(base::SlotId(slot)));
     const bool may = taker.request->id < victim.id || victim.paused;
     if (!may) continue;
     const bool is_own = taker.request->tenant.value() == victim.tenant;
-    by_growth |= is_own || is_over;
+    by_growth |= is_own || (is_over && !is_kept);
     by_other_tenant |= !is_own;
   }
   if (by_growth) {
