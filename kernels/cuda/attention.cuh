@@ -95,7 +95,9 @@ template <int kHeadSize>
 PAGODA_DEVICE void LoadQuery(const AttentionCta<kHeadSize>& cta) {
   constexpr AttentionShape kShape = AttentionCta<kHeadSize>::kShape;
   constexpr int kPairs = kHeadSize / 2;
-  for (int i = ThreadIndex(); i < kShape.rows * kPairs; i += kShape.NumThreads()) {
+  const int threads =
+      kShape.NumThreads() / (Mutated(Mutation::kAttentionTwoThreadsLoadEachPair) ? 2 : 1);
+  for (int i = ThreadIndex(); i < kShape.rows * kPairs; i += threads) {
     const int row = i / kPairs;
     const int pair = i % kPairs;
     std::uint32_t rounded = 0;

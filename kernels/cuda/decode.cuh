@@ -227,7 +227,8 @@ PAGODA_DEVICE void StorePartial(const DecodeCta<kHeadSize, kHeads>& cta, std::in
         out[0] = state.out[n][a].values[e];
         out[8] = state.out[n][a].values[2 + e];
       }
-      if (cta.warp != 0 || cta.g != 0) continue;
+      if (cta.warp != 0) continue;
+      if (cta.g != 0 && !Mutated(Mutation::kDecodeEveryRowStoresItsSum)) continue;
       arguments.partial_sums[2 * at] = state.max[n][e];
       arguments.partial_sums[2 * at + 1] = state.sum[n].values[e];
     }

@@ -73,7 +73,11 @@ PAGODA_DEVICE void StreamGemm(const GemmArguments& arguments, int first_row, int
     const bool early = Mutated(Mutation::kGemmRefillsBeforeTheBarrier);
     if (early && step + kStages - 1 < num_steps) load(step + kStages - 1);
     // The stage has arrived for all, and all are done with the one that is filled next.
-    if (!Mutated(Mutation::kGemmNoBarrier)) SyncCta();
+    const bool last = step + 1 == num_steps;
+    if (!Mutated(Mutation::kGemmNoBarrier) &&
+        !(last && Mutated(Mutation::kGemmNoBarrierInTheLastStep))) {
+      SyncCta();
+    }
     if (!early && step + kStages - 1 < num_steps) load(step + kStages - 1);
     CommitAsync();
     const int stage = (step + (Mutated(Mutation::kGemmTakesTheNextStage) ? 1 : 0)) % kStages;

@@ -12,6 +12,7 @@ namespace pagoda::kernels::cuda {
 enum class Mutation : std::uint8_t {
   kNone,
   kGemmNoBarrier,
+  kGemmNoBarrierInTheLastStep,
   kGemmWaitsTooLittle,
   kGemmRefillsBeforeTheBarrier,
   kGemmStoresPiecesUnexchanged,
@@ -53,6 +54,10 @@ enum class Mutation : std::uint8_t {
   kWriteKvToTheNextToken,
   kZeroBlocksForgetsValues,
   kCopyBlocksTakesWholeBlocks,
+  kOutcomeCount,
+  // Races whose outcome is the same in every order.
+  kAttentionTwoThreadsLoadEachPair = kOutcomeCount,
+  kDecodeEveryRowStoresItsSum,
   kCount,
 };
 

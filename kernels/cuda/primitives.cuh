@@ -207,7 +207,7 @@ inline void CombineMatrixLoad(const emulation::WarpData& in, emulation::WarpData
 
 template <bool kTransposed>
 inline Fragment4 EmulatedMatrixLoad(const void* row, emulation::CallSite site) {
-  emulation::CheckShared(row, 16, 16, site);
+  emulation::CheckSharedRead16(row, site);
   emulation::LaneData brought;
   brought.address = static_cast<const std::byte*>(row);
   brought.words[0] = kTransposed ? 1 : 0;

@@ -18,6 +18,7 @@
 #include "base/check.h"
 #include "kernels/emulation/fiber_switch.h"
 #include "kernels/emulation/guarded_memory.h"
+#include "kernels/emulation/race_watch.h"
 #include "kernels/emulation/stack_sanitizer.h"
 
 namespace pagoda::kernels::emulation {
@@ -58,6 +59,7 @@ struct Warp {
   CallSite site;
   std::uint32_t meeting = 0;  // two sets of data: the slow may still read the last meeting's
   std::array<WarpData, 2> in, out;
+  std::array<std::uint64_t, 2> order;  // of meetings that order memory, as the sanitizer knows it
 };
 
 struct Slot {
@@ -65,6 +67,12 @@ struct Slot {
   std::uint32_t alive = 0, at_barrier = 0;
   CallSite barrier_site;
 };
+
+// A copy may take place at any time between its start and its wait: it counts at both ends.
+void NoteCopy(const PendingCopy& copy) {
+  if (copy.source != nullptr) NoteRead(copy.source);
+  NoteWrite(copy.target);
+}
 
 bool Same(CallSite a, CallSite b) { return a.line == b.line && std::strcmp(a.file, b.file) == 0; }
 
@@ -100,6 +108,7 @@ struct Emulator::State {
   void Returned();
   void ReleaseBarrier(std::uint32_t slot);
   void Execute(const PendingCopy& copy) const;
+  void OrderAllBeforeLauncher();
   std::string WhoWaits() const;
 
   const GuardedMemory stacks, shared;
@@ -108,6 +117,7 @@ struct Emulator::State {
   std::array<Slot, kSlots> slots;
   ReadySet ready;
   Counters counters;
+  BarrierOrders<kSlots> barrier_orders;
 
   // Of the launch under way.
   const EmulatedLaunch* launch = nullptr;
@@ -149,8 +159,11 @@ bool Emulator::State::StartNextCta(std::uint32_t slot) {
           : next_cta;
   ++next_cta;
   ++counters.ctas;
+  barrier_orders.Begin(slot);
   const Index3& grid = launch->grid;
   const std::size_t shared_bytes = launch->shared_bytes;
+  // To the sanitizer it must not be the memory that the last CTA here used.
+  if (kWatchesRaces) shared.Renew(slot);
   std::byte* const memory = shared.Piece(slot).data() + (kMaxSharedBytes - shared_bytes);
   std::memset(memory, kPoison, shared_bytes);
   const ThreadPlace place = {.thread = 0,
@@ -171,8 +184,9 @@ bool Emulator::State::StartNextCta(std::uint32_t slot) {
     fiber.first_copy = fiber.num_copies = fiber.group = fiber.done_groups = 0;
     const std::span<std::byte> stack = stacks.Piece(at);
     ForgetStack(stack);
-    fiber.sanitizer_fiber = RenewFiber(fiber.sanitizer_fiber);
+    if (kWatchesRaces) stacks.Renew(at);
     fiber.stack_top = FreshStack(stack.data() + stack.size(), FiberEntry);
+    fiber.sanitizer_fiber = RenewFiber(fiber.sanitizer_fiber);
     ready.Add(at);
   }
   for (std::uint32_t w = 0; w < kWarpsPerSlot; ++w) warps[slot * kWarpsPerSlot + w].arrived = 0;
@@ -226,6 +240,7 @@ void Emulator::State::Wait(Waits what, CallSite site) {
 
 void Emulator::State::ReleaseBarrier(std::uint32_t slot) {
   ++counters.barriers;
+  barrier_orders.Next(slot);
   slots[slot].at_barrier = 0;
   for (std::uint32_t t = 0; t < launch->num_threads; ++t) {
     Fiber& fiber = fibers[slot * kMaxThreads + t];
@@ -240,6 +255,7 @@ void Emulator::State::ReleaseBarrier(std::uint32_t slot) {
 void Emulator::State::Returned() {
   Fiber& self = current();
   if (self.num_copies > 0) Fault("a thread returned with asynchronous copies under way", self.site);
+  TellOrder(&launch);
   self.waits = Waits::kReturned;
   ready.Remove(running);
   Slot& slot = slots[self.slot];
@@ -260,6 +276,18 @@ void Emulator::State::Execute(const PendingCopy& copy) const {
     std::memset(copy.target, 0, kCopyBytes);
   } else {
     std::memcpy(copy.target, copy.source, kCopyBytes);
+  }
+}
+
+// A fault leaves threads where they are; what they did is done all the same.
+void Emulator::State::OrderAllBeforeLauncher() {
+  if (!kWatchesRaces) return;
+  void* const own = CurrentFiber();
+  for (const Fiber& fiber : fibers) {
+    if (fiber.sanitizer_fiber == nullptr) continue;
+    EnterFiber(fiber.sanitizer_fiber);
+    TellOrder(&launch);
+    EnterFiber(own);
   }
 }
 
@@ -326,6 +354,8 @@ absl::Status Emulator::Run(const EmulatedLaunch& launch, const Schedule& schedul
     if (!state.fault.empty()) break;
   }
   active = nullptr;
+  if (!state.fault.empty()) state.OrderAllBeforeLauncher();
+  TakeOrder(&state.launch);
   if (state.fault.empty()) return absl::OkStatus();
   return absl::InternalError(absl::StrCat("kernel ", launch.name, ": ", state.fault));
 }
@@ -341,11 +371,14 @@ void MeetCta(CallSite site) {
   } else if (!Same(slot.barrier_site, site)) {
     Fault("threads of one CTA wait for each other at different places", site);
   }
+  const void* const order = state.barrier_orders.Current(at);
+  TellOrder(order);
   if (++slot.at_barrier == slot.alive) {
     state.ReleaseBarrier(at);
   } else {
     state.Wait(Waits::kForCta, site);
   }
+  TakeOrder(order);
 }
 
 const LaneData& MeetWarp(WarpOperation operation, std::uint32_t mask, CallSite site,
@@ -365,11 +398,19 @@ const LaneData& MeetWarp(WarpOperation operation, std::uint32_t mask, CallSite s
   const std::uint32_t set = warp.meeting % 2;
   warp.in[set].lanes[lane] = brought;
   warp.arrived |= 1u << lane;
+  // Other meetings exchange what they exchange, and order no memory.
+  const bool orders = operation == WarpOperation::kSync;
+  if (orders) TellOrder(&warp.order[set]);
   if (warp.arrived != mask) {
     state.Wait(Waits::kForWarp, site);
+    if (orders) TakeOrder(&warp.order[set]);
     return warp.out[set].lanes[lane];
   }
-  combine(warp.in[set], warp.out[set]);
+  if (orders) TakeOrder(&warp.order[set]);
+  {
+    const Unwatched unwatched;
+    combine(warp.in[set], warp.out[set]);
+  }
   ++state.counters.warp_meetings;
   ++warp.meeting;
   warp.arrived = 0;
@@ -391,6 +432,7 @@ void CopyLater(std::byte* target, const std::byte* source, CallSite site) {
   if (self.num_copies == kMaxCopies) Fault("too many asynchronous copies under way", site);
   if (source != nullptr) state.counters.async_bytes += kCopyBytes;
   const PendingCopy copy = {target, source, self.group};
+  NoteCopy(copy);
   if (state.schedule.copies == CopyTime::kEarly) {
     state.Execute(copy);
   } else {
@@ -409,6 +451,7 @@ void WaitForCopies(std::uint32_t groups) {
     // Copies of the group not yet committed are not waited for.
     if (copy.group + groups >= self.group) break;
     if (state.schedule.copies == CopyTime::kLate) state.Execute(copy);
+    NoteCopy(copy);
     self.first_copy = (self.first_copy + 1) % kMaxCopies;
     --self.num_copies;
   }
@@ -432,6 +475,11 @@ void CheckShared(const void* address, std::size_t count, std::size_t alignment, 
   if (at < place.shared || at + count > place.shared + place.shared_bytes) {
     Fault("a shared address lies outside the CTA's shared memory", site);
   }
+}
+
+void CheckSharedRead16(const void* address, CallSite site) {
+  CheckShared(address, 16, 16, site);
+  NoteRead(address);
 }
 
 std::uint8_t PlantedFault() { return active->schedule.planted_fault; }

@@ -38,8 +38,8 @@ struct Counters {
 // kernel does is in a definite order, and the schedule can be as hostile as hardware may be.
 // What it finds: threads that meet at different places or never (with a list of who waits where),
 // wrong shared addresses, copies under way at the end; and, since shared memory and the targets of
-// copies hold NaNs until written, most missing waits. What it cannot find: races whose outcome is
-// the same in its orders, weak memory, anything about speed.
+// copies hold NaNs until written, most missing waits. Built with the thread sanitizer also races
+// whose outcome is the same in all orders (race_watch.h). What it cannot find: anything about speed.
 // All memory is mapped at the start. Owner: the emulated device. Thread: one at a time.
 class Emulator {
  public:

@@ -19,6 +19,12 @@ GuardedMemory::GuardedMemory(std::size_t count, std::size_t bytes)
   }
 }
 
+void GuardedMemory::Renew(std::size_t i) const {
+  std::byte* const piece = base_ + i * pitch_;
+  PAGODA_CHECK(mmap(piece, pitch_ - kGuardBytes, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == piece);
+}
+
 GuardedMemory::~GuardedMemory() {
   PAGODA_CHECK(munmap(base_ - kGuardBytes, kGuardBytes + count_ * pitch_) == 0);
 }

@@ -19,6 +19,8 @@ class GuardedMemory {
   std::span<std::byte> Piece(std::size_t i) const {
     return {base_ + i * pitch_ + (pitch_ - kGuardBytes - bytes_), bytes_};
   }
+  // Piece i mapped anew, zeros: to a sanitizer it is memory that nobody has used yet.
+  void Renew(std::size_t i) const;
 
  private:
   static constexpr std::size_t kGuardBytes = 4096;

@@ -3,21 +3,14 @@
 #include <cstddef>
 #include <span>
 
-// What AddressSanitizer and ThreadSanitizer must be told about stacks that are switched by hand;
-// nothing in other builds. To ThreadSanitizer a switch orders all before it: it sees the emulator
-// between real threads, not races between the threads of a kernel.
+// What AddressSanitizer must be told about stacks that are switched by hand; nothing in other
+// builds.
 #if defined(__SANITIZE_ADDRESS__)
 #define PAGODA_STACK_SANITIZER 1
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer)
 #define PAGODA_STACK_SANITIZER 1
 #endif
-#if __has_feature(thread_sanitizer)
-#define PAGODA_FIBER_SANITIZER 1
-#endif
-#endif
-#if defined(PAGODA_FIBER_SANITIZER)
-#include <sanitizer/tsan_interface.h>
 #endif
 #if defined(PAGODA_STACK_SANITIZER)
 #include <sanitizer/asan_interface.h>
@@ -50,35 +43,6 @@ inline StackRegion FinishSwitch([[maybe_unused]] const StackRegion* own) {
                                   &from.bytes);
 #endif
   return from;
-}
-
-// A fiber as the sanitizer knows it; null in other builds. `old` ends, if there is one.
-inline void* RenewFiber([[maybe_unused]] void* old) {
-#if defined(PAGODA_FIBER_SANITIZER)
-  if (old != nullptr) __tsan_destroy_fiber(old);
-  return __tsan_create_fiber(0);
-#else
-  return nullptr;
-#endif
-}
-inline void EndFiber([[maybe_unused]] void* fiber) {
-#if defined(PAGODA_FIBER_SANITIZER)
-  if (fiber != nullptr) __tsan_destroy_fiber(fiber);
-#endif
-}
-inline void* CurrentFiber() {
-#if defined(PAGODA_FIBER_SANITIZER)
-  return __tsan_get_current_fiber();
-#else
-  return nullptr;
-#endif
-}
-// The last thing before a switch. Inlined always: a call of its own would begin on one fiber and
-// end on the other.
-[[gnu::always_inline]] inline void EnterFiber([[maybe_unused]] void* fiber) {
-#if defined(PAGODA_FIBER_SANITIZER)
-  __tsan_switch_to_fiber(fiber, 0);
-#endif
 }
 
 // Nothing that once stood on this stack stands there now.

@@ -64,6 +64,8 @@ void WaitForCopies(std::uint32_t groups);
 [[noreturn]] void Fault(const char* what, CallSite site);
 // `count` bytes of this CTA's shared memory, `alignment` aligned; else a fault.
 void CheckShared(const void* address, std::size_t count, std::size_t alignment, CallSite site);
+// The same for 16 bytes, aligned, that a meeting reads for this thread.
+void CheckSharedRead16(const void* address, CallSite site);
 
 // The fault that the launch's schedule plants; 0: none.
 std::uint8_t PlantedFault();

@@ -108,6 +108,7 @@ TEST_F(EmulatorTest, ABarrierMakesEarlierWritesVisibleToTheWholeCtaUnderEverySch
   }
 }
 
+#if !defined(PAGODA_WATCHES_RACES)  // where it is a report
 // What the same kernel gives without its barrier: not what it should, under some schedule.
 TEST_F(EmulatorTest, AMissingBarrierShowsBecauseSharedMemoryHoldsNans) {
   ASSERT_TRUE(Run(
@@ -121,6 +122,7 @@ TEST_F(EmulatorTest, AMissingBarrierShowsBecauseSharedMemoryHoldsNans) {
                   .ok());
   EXPECT_TRUE(std::isnan(std::bit_cast<float>(out_[0])));
 }
+#endif
 
 TEST_F(EmulatorTest, LanesTradeValuesAgainAndAgainUnderEverySchedule) {
   for (const Order order : kOrders) {
