@@ -129,6 +129,7 @@ void DigestExecutor::ApplyMemoryEffects(const StepPlan& plan) {
 void DigestExecutor::Open(const StepPlan& plan, const scheduler::SlotOpening& opening) {
   const auto history = std::span(plan.tokens).subspan(opening.history.begin, opening.history.count);
   Row& row = rows_[opening.slot.value()];
+  PAGODA_CHECK_MSG(!row.open, "a row is opened that was not closed");
   row.open = true;
   row.sampling = opening.sampling;
   row.history.assign(history.begin(), history.end());
@@ -233,7 +234,15 @@ base::TokenId DigestExecutor::Draw(const scheduler::SampleRequest& request,
   return token;
 }
 
+void DigestExecutor::SpoilBlock(base::KvGroupId group, base::BlockId block) {
+  const auto size = static_cast<std::size_t>(options_.block_size);
+  std::uint64_t* cells = &pool_[group.value()][block.value() * size];
+  for (std::size_t s = 0; s < size; ++s) cells[s] = Mix(kGarbage, s) | 1;
+}
+
 void DigestExecutor::Spoil(const StepPlan& plan) {
+  for (const scheduler::BlockZero& zero : plan.zeros) SpoilBlock(zero.group, zero.block);
+  for (const scheduler::BlockCopy& copy : plan.copies) SpoilBlock(copy.group, copy.target);
   for (const WorkItem& item : plan.work) {
     Row& row = rows_[item.slot.value()];
     if (!row.open) continue;  // a later step, spoiled before, had it

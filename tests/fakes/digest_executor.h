@@ -34,7 +34,8 @@ class DigestExecutor final : public engine::Executor {
   absl::StatusOr<const scheduler::StepResult*> Await() override;
   int max_in_flight() const override { return options_.max_in_flight; }
 
-  // Leaves garbage wherever the step wrote and in the rows it used: what a failed step may do.
+  // Leaves garbage wherever the step wrote, zeroed or copied to, and in the rows it used: what a
+  // failed step may do.
   void Spoil(const scheduler::StepPlan& plan);
 
   std::int64_t num_dirty_slots() const { return num_dirty_slots_; }
@@ -52,6 +53,7 @@ class DigestExecutor final : public engine::Executor {
   void CheckMayDraw(const scheduler::SampleRequest& request, base::SlotId owner) const;
   void ApplyMemoryEffects(const scheduler::StepPlan& plan);
   void Open(const scheduler::StepPlan& plan, const scheduler::SlotOpening& opening);
+  void SpoilBlock(base::KvGroupId group, base::BlockId block);
   void AppendBlocks(const scheduler::StepPlan& plan, const scheduler::WorkItem& item);
   void Compute(const scheduler::StepPlan& plan, const scheduler::WorkItem& item,
                std::span<std::uint64_t> digests);

@@ -186,6 +186,31 @@ TEST(BlockShares, AHitThatPinsABlockAgainIsPaidLikeAHandOut) {
   EXPECT_FALSE(shares.CanTake(kA, 1));
 }
 
+// What fences will bring anyway is nothing that a victim of this tenant could give.
+TEST(BlockShares, BlocksThatARunningJobStillNamesAreNotAboveTheReserve) {
+  Shares shares(12, {{.reserve_blocks = 4}, {}});
+  const auto blocks = shares.Take(kA, 6);
+  EXPECT_TRUE(shares.pool().IsOverReserve(kA));
+  for (std::size_t i = 0; i < 2; ++i) {
+    shares.pool().Release(blocks[i], SlotId(kA.value()), JobId(1));
+  }
+  EXPECT_EQ(shares.pool().num_in(BlockState::kRetiring), 2);
+  EXPECT_FALSE(shares.pool().IsOverReserve(kA));
+  EXPECT_FALSE(shares.CanTake(kB, 8));
+  EXPECT_TRUE(shares.pool().CanTakeSoon(kB, 8));
+  EXPECT_FALSE(shares.pool().CanTakeSoon(kB, 9));
+  shares.Fence();
+  EXPECT_TRUE(shares.CanTake(kB, 8));
+}
+
+TEST(BlockShares, WhatATenantCouldTakeAloneDoesNotDependOnWhatOthersHold) {
+  Shares shares(12, {{}, {.reserve_blocks = 2}});
+  EXPECT_TRUE(shares.pool().CouldTakeAlone(kB, 12));
+  shares.Take(kA, 10);
+  EXPECT_TRUE(shares.pool().CouldTakeAlone(kB, 12));
+  EXPECT_FALSE(shares.pool().CouldTakeAlone(kB, 13));
+}
+
 TEST(BlockShares, AFlushDropsOneTenantsEntriesAndListsThemForScrubbing) {
   Shares shares(12, {{}, {}});
   const auto of_a = shares.TakeAndCache(kA, 4), of_b = shares.TakeAndCache(kB, 4);

@@ -1,5 +1,7 @@
 #include "tests/scheduler/solo_oracle.h"
 
+#include <algorithm>
+
 #include "base/bits.h"
 #include "base/check.h"
 
@@ -28,7 +30,8 @@ void AddWork(StepPlan& plan, std::uint32_t first, std::span<const base::TokenId>
 
 SoloOracle::SoloOracle(std::int32_t block_size, std::int32_t max_length,
                        base::TokenId vocabulary_size)
-    : num_blocks_(base::DivUp(max_length, block_size)),
+    : block_size_(block_size),
+      num_blocks_(base::DivUp(max_length, block_size)),
       executor_({.pool_blocks_per_group = {num_blocks_ + 1},
                  .block_size = block_size,
                  .max_num_seqs = 1,
@@ -48,7 +51,9 @@ std::vector<base::TokenId> SoloOracle::Answer(std::span<const base::TokenId> pro
   opening.history = {0, static_cast<std::uint32_t>(prompt.size())};
   first.tokens.assign(prompt.begin(), prompt.end());
   first.opened.push_back(opening);
-  for (std::int32_t i = 1; i <= num_blocks_; ++i) {
+  const auto length = static_cast<std::int32_t>(prompt.size() + num_tokens);
+  const std::int32_t num_blocks = std::min(num_blocks_, base::DivUp(length, block_size_));
+  for (std::int32_t i = 1; i <= num_blocks; ++i) {
     const base::BlockId block(static_cast<std::uint32_t>(i));
     first.memory_effects.push_back({MemoryEffect::Kind::kZero, static_cast<std::uint32_t>(i - 1)});
     first.zeros.push_back({kGroup, block});

@@ -23,6 +23,7 @@ class SoloOracle {
  private:
   base::TokenId Step(const StepPlan& plan);
 
+  std::int32_t block_size_;
   std::int32_t num_blocks_;
   fakes::DigestExecutor executor_;
 };

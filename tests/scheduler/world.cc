@@ -23,6 +23,8 @@ const char* NameOf(FinishReason reason) {
       return "deadline";
     case FinishReason::kFailed:
       return "failed";
+    case FinishReason::kNonFinite:
+      return "not finite";
     default:
       return "other";
   }
@@ -65,6 +67,7 @@ void World::Do(const Words& words) {
   if (verb == "complete") return Complete();
   if (verb == "fence") return Fence();
   if (verb == "fail") return Fail();
+  if (verb == "spoil") return Complete(/*is_spoiled=*/true), Fence();
   if (verb == "run") return RunToTheEnd();
   if (verb == "flush") return Flush(words);
   if (verb == "now") {
@@ -182,14 +185,19 @@ void World::SayPlan(const StepPlan& plan) {
   said_ += out.str();
 }
 
-void World::Complete() {
+void World::Complete(bool is_spoiled) {
   const auto awaited = executor_.Await();
   PAGODA_CHECK(awaited.ok());
-  const StepResult& result = **awaited;
+  StepResult result = **awaited;
+  for (SampleResult& sample : result.samples) sample.finite = !is_spoiled;
   std::vector<SampleOutcome> outcomes(result.samples.size());
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
     const auto id = scheduler_->RequestFor(result.samples[i]);
     if (!id.has_value()) continue;
+    if (is_spoiled) {
+      outcomes[i].finish = FinishReason::kNonFinite;
+      continue;
+    }
     const NewRequest& request = scheduler_->request(*id);
     outcomes[i].num_accepted = 1;
     const std::int32_t length = request.choice(result.samples[i].choice).num_known() + 1;

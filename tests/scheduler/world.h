@@ -21,6 +21,7 @@ namespace pagoda::scheduler::testing {
 //   done                    the oldest step is complete and fenced; says who ended
 //   complete, fence         the two halves of done
 //   fail                    the oldest step failed, and is fenced
+//   spoil                   the oldest step is complete and fenced, and none of its rows is finite
 //   run                     step and done until idle; says who ended
 //   cancel NAME, pause NAME, resume NAME, flush [TENANT], now T
 //   public NAME prompt=N [from=T] [tenant=I] [readers=IJK]    a prefix for the public lane
@@ -45,7 +46,7 @@ class World {
   void AddPublic(NewRequest request, const std::string& name, const std::string& readers);
   void Flush(const Words& words);
   bool Step(bool aloud);
-  void Complete();
+  void Complete(bool is_spoiled = false);
   void Fence();
   void Fail();
   void RunToTheEnd();

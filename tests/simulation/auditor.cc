@@ -2,6 +2,7 @@
 // auditor_rules.cc.
 #include "tests/simulation/auditor.h"
 
+#include <span>
 #include <utility>
 
 #include "base/check.h"
@@ -143,10 +144,29 @@ void Auditor::NoteRunners() {
   }
 }
 
+// Who waits, and whether for the first time. A paused one waits for its reader.
+void Auditor::NoteWaiting() {
+  was_suspect_ = false;
+  returners_.clear();
+  const std::span<const LiveRequest> all = state_.requests.all();
+  was_new_.assign(all.size(), false);
+  for (std::uint32_t place = 0; place < all.size(); ++place) {
+    const LiveRequest& live = all[place];
+    if (live.phase == LiveRequest::Phase::kVacant) continue;
+    was_suspect_ |= live.num_failures >= 2;
+    was_new_[place] = !live.was_admitted;
+    if (live.phase == LiveRequest::Phase::kWaiting && live.was_admitted && !live.paused) {
+      returners_.push_back(
+          {scheduler::RequestIndex(place), live.request->id, live.request->tenant.value()});
+    }
+  }
+}
+
 void Auditor::BeforePlan(base::Instant now) {
   Observe();
   ReadShares();
   NoteRunners();
+  NoteWaiting();
   std::erase_if(runners_, [&](const Runner& runner) {
     return state_.requests[runner.place].request->deadline() <= now;
   });
@@ -154,10 +174,6 @@ void Auditor::BeforePlan(base::Instant now) {
   std::fill(was_zeroed_.begin(), was_zeroed_.end(), false);
   std::fill(has_item_.begin(), has_item_.end(), false);
   was_busy_ = !state_.jobs.empty() || state_.pool.num_in(BlockState::kRetiring) > 0;
-  was_suspect_ = false;
-  for (const LiveRequest& live : state_.requests.all()) {
-    was_suspect_ |= live.phase != LiveRequest::Phase::kVacant && live.num_failures >= 2;
-  }
 }
 
 // Nothing was let go while the plan was made, so that its hand-outs can be followed one by one.
@@ -248,6 +264,7 @@ void Auditor::AfterPlan(const StepPlan* plan) {
       was_zeroed_[zero.block.value()] = true;
     }
     const bool is_clean = IsClean();
+    CheckAdmissions();
     NoteHolders();
     TakeEffects(*plan, is_clean);
     for (const scheduler::WorkItem& item : plan->work) CheckItem(*plan, item);

@@ -23,7 +23,8 @@ namespace pagoda::simulation {
 //   recently released first, leaves before what they stand on
 //   shares: pinned beyond reserves fits in common; an isolated tenant stays within its reserve and
 //   its floors
-//   victims: E3, E4
+//   victims: E3, E4; one preempted often comes back with room to go on
+//   order: nobody new is admitted before one of its tenant's that ran before
 //   progress: the oldest that can run is never left without a token while nothing is awaited
 class Auditor {
  public:
@@ -70,6 +71,12 @@ class Auditor {
     bool paused = false;
     bool is_plannable = false;
   };
+  // A request that ran before, and waits again.
+  struct Returner {
+    scheduler::RequestIndex place;
+    base::RequestId id;
+    std::uint32_t tenant = 0;
+  };
   // What a table held at the last observation.
   struct SeenTable {
     std::uint64_t incarnation = 0;
@@ -83,6 +90,9 @@ class Auditor {
   void NoteHolders();
   void CheckNewEntry(base::SlotId slot, std::int32_t index);
   void NoteRunners();
+  void NoteWaiting();
+  void CheckAdmissions();
+  void CheckRoom(base::SlotId slot) const;
   bool IsClean() const;
   void TakeEffects(const scheduler::StepPlan& plan, bool is_clean);
   void TakeHandOut(std::uint32_t block, const scheduler::StepPlan& plan, bool is_clean);
@@ -117,6 +127,8 @@ class Auditor {
   std::int64_t num_adoptions_ = 0;
   // Of the plan in the making.
   std::vector<Runner> runners_;
+  std::vector<Returner> returners_;
+  std::vector<bool> was_new_;             // by place
   std::vector<bool> was_zeroed_;          // by block
   std::vector<bool> has_item_;            // by slot
   std::vector<std::uint32_t> takers_;     // slots that take blocks

@@ -10,6 +10,8 @@ using scheduler::RequestIndex;
 using scheduler::Sequence;
 using scheduler::StepPlan;
 
+constexpr std::int64_t kPreemptionsBeforeRoom = 3;
+
 // ---- What may be read
 
 bool Auditor::IsWritten(const Book& book, std::uint32_t num_slots) const {
@@ -192,6 +194,38 @@ void Auditor::CheckVictim(const Runner& victim) {
   PAGODA_CHECK_MSG(tenant.running_slots > FloorOf(victim.tenant, state_.config.max_num_seqs),
                    "audit: E3, E4: a victim for nobody who may take from it");
   ++tally_[Seen::kSlotVictims];
+}
+
+// ---- Who is admitted
+
+void Auditor::CheckAdmissions() {
+  for (const base::SlotId slot : state_.running) {
+    const Sequence& sequence = state_.SequenceIn(slot);
+    const LiveRequest& live = state_.RequestOf(sequence);
+    if (tables_[slot.value()].incarnation == live.incarnation) continue;
+    if (live.receipt.preemptions >= kPreemptionsBeforeRoom) CheckRoom(slot);
+    if (!was_new_[sequence.request.value()]) continue;
+    for (const Returner& returner : returners_) {
+      const LiveRequest& other = state_.requests[returner.place];
+      PAGODA_CHECK_MSG(returner.tenant != live.request->tenant.value() ||
+                           other.phase != LiveRequest::Phase::kWaiting ||
+                           other.request->id != returner.id,
+                       "audit: a new request is admitted before one that ran before");
+    }
+  }
+}
+
+// What was preempted often is given blocks for some of what is still to come, all at once.
+void Auditor::CheckRoom(base::SlotId slot) const {
+  const Sequence& sequence = state_.SequenceIn(slot);
+  const scheduler::NewRequest& request = *state_.RequestOf(sequence).request;
+  const std::int32_t block_size = state_.config.block_size;
+  const std::int32_t known = request.choice(sequence.choice).num_known();
+  const std::int32_t most = request.prompt_length() + request.max_tokens();
+  const std::int32_t ahead = std::max(4 * block_size, known - request.prompt_length());
+  const std::int32_t room = std::min(known + ahead, most - 1);
+  PAGODA_CHECK_MSG(state_.tables.size(slot) * block_size >= room,
+                   "audit: a request preempted often comes back without room to go on");
 }
 
 // ---- Shares and bounds
