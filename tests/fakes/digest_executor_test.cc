@@ -30,6 +30,7 @@ StepPlan MakePlan(std::uint64_t job, const PlanSpec& spec) {
   StepPlan plan;
   plan.job = base::JobId(job);
   plan.tokens = spec.history;
+  plan.closed.push_back(SlotId(0));
   plan.opened.push_back({.slot = SlotId(0),
                          .sampling = {},
                          .num_prompt_tokens = 1,
@@ -135,6 +136,24 @@ TEST(DigestExecutor, WhatAFailedStepSpoiledChangesTheToken) {
       RunOne(executor,
              MakePlan(2, {.history = {5, 6, 7, 8, 9}, .fresh = {3}, .blocks = {1, 3}, .first = 4}));
   EXPECT_NE(good, spoiled);
+}
+
+// The step gave the row a block and filled none of its slots.
+TEST(DigestExecutor, AFailedStepLeavesGarbageInWhatItZeroedToo) {
+  DigestExecutor executor = MakeExecutor();
+  const StepPlan plan = MakePlan(1, {.history = {5, 6}, .fresh = {1, 2}, .blocks = {1, 2}});
+  const TokenId good = RunOne(executor, plan);
+  executor.Spoil(plan);
+  EXPECT_NE(good, RunOne(executor, MakePlan(2, {.history = {5, 6}, .blocks = {2}})));
+  EXPECT_EQ(executor.num_dirty_slots(), 2);
+}
+
+TEST(DigestExecutorDeathTest, ARowIsClosedBeforeItIsOpenedAgain) {
+  DigestExecutor executor = MakeExecutor();
+  StepPlan plan = MakePlan(1, {.history = {5, 6}, .fresh = {1}, .blocks = {1}});
+  RunOne(executor, plan);
+  plan.closed.clear();
+  EXPECT_DEATH(RunOne(executor, plan), "a row is opened that was not closed");
 }
 
 TEST(FailingExecutor, FailsEveryNthStepAndPassesTheOthersOn) {

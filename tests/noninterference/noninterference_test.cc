@@ -1,24 +1,29 @@
 // What other tenants can make a tenant see: the same server life is run twice, with the others and
 // without, and what tenant B sees is compared (scheduler/README.md, "What is promised").
-//   noninterference_test [--pairs=N] [--seed=S]
+//   noninterference_test [--pairs=N] [--seed=S] [--jobs=N]
 // A fault names the promise, the fence delay and the seed; --pairs=1 --seed=S repeats it. A run in
 // which the others did not disturb enough, or in which a B that may borrow could not be told from
 // an isolated one, proves nothing and fails.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/check.h"
 #include "tests/noninterference/scenes.h"
+#include "tests/simulation/child_process.h"
 
 namespace pagoda::scheduler::testing {
 namespace {
 
 std::uint64_t num_pairs = 300;
 std::uint64_t first_seed = 1;
+std::uint64_t num_jobs = 1;  // processes; each takes every num_jobs-th pair
+constexpr int kSecondsOfJob = 14'400;
 // Fewer are a replay, and need not meet everything.
 constexpr std::uint64_t kEnoughPairs = 50;
 
@@ -38,6 +43,15 @@ struct Tally {
   std::int64_t pairs = 0, steps = 0, disturbed = 0, differing = 0, hits = 0, requests = 0,
                compared = 0;
 
+  void Add(const Tally& other) {
+    pairs += other.pairs;
+    steps += other.steps;
+    disturbed += other.disturbed;
+    differing += other.differing;
+    hits += other.hits;
+    requests += other.requests;
+    compared += other.compared;
+  }
   void Add(const Observation& alone, const Observation& beside) {
     ++pairs;
     steps += alone.steps + beside.steps;
@@ -61,21 +75,64 @@ struct Tally {
   }
 };
 
-// Calls check(scene) for every pair, at every fence delay, and report() after each delay.
+// The pairs of one promise at one fence delay.
+struct Round {
+  const char* name = "";
+  Promise promise = Promise::kIsolated;
+  std::uint64_t count = 0;
+  int fence_delay = 0;
+};
+
+// Calls check(scene, tally) for a job's pairs, until one fails.
+template <typename Check>
+void PlayJob(const Round& round, std::uint64_t job, Tally& tally, Check check) {
+  for (std::uint64_t i = job; i < round.count; i += num_jobs) {
+    current = {round.name, round.fence_delay, first_seed + i};
+    check(MakeScene(round.promise, current.seed, round.fence_delay), tally);
+    if (::testing::Test::HasFailure()) return NameTheCase();
+  }
+}
+
+// Every job in a process of its own, which says what failed.
+template <typename Check>
+Tally PlayInChildren(const Round& round, Check check) {
+  std::vector<Tally*> tallies;
+  std::vector<simulation::ChildProcess> children;
+  for (std::uint64_t job = 0; job < num_jobs; ++job) {
+    tallies.push_back(&simulation::MakeShared<Tally>());
+    children.push_back(simulation::ChildProcess::Start(
+        [&, job] {
+          PlayJob(round, job, *tallies[job], check);
+          PAGODA_CHECK_MSG(!::testing::Test::HasFailure(), "the pair named above differs");
+        },
+        {.seconds = kSecondsOfJob}));
+  }
+  Tally tally;
+  for (std::uint64_t job = 0; job < num_jobs; ++job) {
+    EXPECT_EQ(children[job].Wait(), simulation::ChildEnd::kPassed);
+    tally.Add(*tallies[job]);
+  }
+  return tally;
+}
+
+// Calls check(scene, tally) for every pair, at every fence delay, and report(tally) after each.
 template <typename Check, typename Report>
 void ForEachPair(const char* name, Promise promise, std::uint64_t count, Check check,
                  Report report) {
   base::SetFaultHook(&NameTheCase);
   for (int fence_delay = 0; fence_delay <= 2; ++fence_delay) {
-    for (std::uint64_t i = 0; i < count; ++i) {
-      current = {name, fence_delay, first_seed + i};
-      check(MakeScene(promise, current.seed, fence_delay));
-      if (::testing::Test::HasFailure()) {
-        NameTheCase();
-        return;
-      }
+    const Round round = {name, promise, count, fence_delay};
+    current.fence_delay = fence_delay;
+    Tally tally;
+    if (num_jobs > 1) {
+      tally = PlayInChildren(round, check);
+    } else {
+      PlayJob(round, 0, tally, check);
     }
-    report();
+    if (::testing::Test::HasFailure()) return;
+    EXPECT_EQ(tally.pairs, static_cast<std::int64_t>(count));
+    report(tally);
+    std::fflush(stdout);
   }
   base::SetFaultHook(nullptr);
 }
@@ -128,47 +185,42 @@ void ExpectSameAnswer(const AskOutcome& a, const AskOutcome& b) {
 }
 
 TEST(NonInterference, NI1AnIsolatedTenantSeesNothingOfTheOthers) {
-  Tally tally;
   ForEachPair(
       "NI-1", Promise::kIsolated, num_pairs,
-      [&](const Scene& scene) {
+      [](const Scene& scene, Tally& tally) {
         const Observation alone = JointRun(scene.options, scene.of_b).Run();
         const Observation beside = JointRun(scene.options, scene.all()).Run();
         tally.Add(alone, beside);
         ExpectSameTranscript(alone, beside);
       },
-      [&] {
+      [](const Tally& tally) {
         tally.Print("NI-1");
         tally.ExpectNotVoid();
-        tally = {};
       });
 }
 
 // The comparison can tell: a B that may borrow sees the others.
 TEST(NonInterference, NI1TellsABThatMayBorrowFromAnIsolatedOne) {
   if (num_pairs < kEnoughPairs) return;
-  Tally tally;
   ForEachPair(
       "NI-1, B may borrow", Promise::kIsolated, num_pairs < 2'000 ? num_pairs : num_pairs / 20,
-      [&](Scene scene) {
+      [](Scene scene, Tally& tally) {
         scene.options.config.tenants[kObserved].isolated = false;
         const Observation alone = JointRun(scene.options, scene.of_b).Run();
         const Observation beside = JointRun(scene.options, scene.all()).Run();
         tally.Add(alone, beside);
         tally.differing += alone.transcript != beside.transcript;
       },
-      [&] {
+      [](const Tally& tally) {
         tally.Print("NI-1, B may borrow");
         EXPECT_GE(tally.differing * 5, tally.pairs) << "void: the comparison tells nothing";
-        tally = {};
       });
 }
 
 TEST(NonInterference, NI2EveryAnswerIsTheSameAndOneCutShortIsABeginningOfIt) {
-  Tally tally;
   ForEachPair(
       "NI-2", Promise::kSameAnswers, num_pairs,
-      [&](const Scene& scene) {
+      [](const Scene& scene, Tally& tally) {
         const Observation alone = JointRun(scene.options, scene.of_b).Run();
         const Observation beside = JointRun(scene.options, scene.all()).Run();
         tally.Add(alone, beside);
@@ -179,19 +231,17 @@ TEST(NonInterference, NI2EveryAnswerIsTheSameAndOneCutShortIsABeginningOfIt) {
           ExpectSameAnswer(alone.outcomes[i], beside.outcomes[i]);
         }
       },
-      [&] {
+      [](const Tally& tally) {
         tally.Print("NI-2");
         tally.ExpectNotVoid();
         EXPECT_GT(tally.compared * 2, tally.requests);
-        tally = {};
       });
 }
 
 TEST(NonInterference, NI3OneRequestAtATimeWithinTheReserveLosesNoHit) {
-  Tally tally;
   ForEachPair(
       "NI-3", Promise::kSerialInReserve, num_pairs,
-      [&](const Scene& scene) {
+      [](const Scene& scene, Tally& tally) {
         const Observation alone = JointRun(scene.options, scene.of_b).Run();
         const Observation beside = JointRun(scene.options, scene.all()).Run();
         tally.Add(alone, beside);
@@ -208,18 +258,16 @@ TEST(NonInterference, NI3OneRequestAtATimeWithinTheReserveLosesNoHit) {
           EXPECT_EQ(b.receipt.preemptions, 0);
         }
       },
-      [&] {
+      [](const Tally& tally) {
         tally.Print("NI-3");
         tally.ExpectNotVoid();
-        tally = {};
       });
 }
 
 TEST(NonInterference, NI4HitsLieBetweenThoseOfAPoolOfItsOwnAndThoseAlone) {
-  Tally tally;
   ForEachPair(
       "NI-4", Promise::kSerial, num_pairs,
-      [&](const Scene& scene) {
+      [](const Scene& scene, Tally& tally) {
         JointRunOptions own_pool = scene.options;
         own_pool.config.tenants[kObserved].isolated = true;
         const Observation least = JointRun(own_pool, scene.of_b).Run();
@@ -234,10 +282,9 @@ TEST(NonInterference, NI4HitsLieBetweenThoseOfAPoolOfItsOwnAndThoseAlone) {
         }
         tally.differing += differs;
       },
-      [&] {
+      [](const Tally& tally) {
         tally.Print("NI-4");
         tally.ExpectNotVoid();
-        tally = {};
       });
 }
 
@@ -255,9 +302,13 @@ int main(int argc, char** argv) {
   };
   for (int i = 1; i < argc; ++i) {
     using pagoda::scheduler::testing::first_seed;
+    using pagoda::scheduler::testing::num_jobs;
     using pagoda::scheduler::testing::num_pairs;
     if (const char* value = value_of(i, "--seed")) first_seed = std::strtoull(value, nullptr, 10);
     if (const char* value = value_of(i, "--pairs")) num_pairs = std::strtoull(value, nullptr, 10);
+    if (const char* value = value_of(i, "--jobs")) {
+      num_jobs = std::max(1ull, std::strtoull(value, nullptr, 10));
+    }
   }
   return RUN_ALL_TESTS();
 }

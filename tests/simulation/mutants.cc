@@ -43,9 +43,10 @@ std::string CatchBySimulation(const MutantInfo& mutant, std::int64_t num_steps, 
   const ChildReport report = RunInChild(
       [&] {
         scheduler::active_mutant = mutant.mutant;
-        const Report played = PlaySeeds({.first_seed = 1, .num_steps = num_steps}, [](auto) {});
+        const Report played =
+            PlaySeeds({.first_seed = 1, .num_steps = num_steps}, [](auto, auto&) {});
         const std::string missed = MissedFloors(played.tally);
-        if (with_floors && !missed.empty()) {
+        if (with_floors && num_steps >= kStepsForFloors && !missed.empty()) {
           std::fprintf(stderr, "floor: %s", missed.substr(0, missed.find(':')).c_str());
           _exit(1);
         }
@@ -88,11 +89,14 @@ std::optional<MutantInfo> FindMutant(std::string_view name) {
   return *found;
 }
 
-std::string CatchMutant(const MutantInfo& mutant, const MutantHunt& hunt) {
+Catch CatchMutant(const MutantInfo& mutant, const MutantHunt& hunt) {
   std::string by = CatchBySimulation(mutant, hunt.first_steps, /*with_floors=*/false);
-  if (by.empty() && !hunt.test_folder.empty()) by = CatchByTests(mutant, hunt.test_folder);
-  if (by.empty()) by = CatchBySimulation(mutant, hunt.all_steps, /*with_floors=*/true);
-  return by;
+  if (!by.empty()) return {CaughtBy::kFirstSteps, by};
+  if (!hunt.test_folder.empty()) by = CatchByTests(mutant, hunt.test_folder);
+  if (!by.empty()) return {CaughtBy::kTest, by};
+  by = CatchBySimulation(mutant, hunt.all_steps, /*with_floors=*/true);
+  if (!by.empty()) return {CaughtBy::kAllSteps, by};
+  return {};
 }
 
 }  // namespace pagoda::simulation

@@ -1,5 +1,6 @@
 #include "tests/simulation/runner.h"
 
+#include <cstdio>
 #include <vector>
 
 #include "tests/simulation/child_process.h"
@@ -10,21 +11,35 @@ namespace {
 
 constexpr int kSecondsOfScenario = 20;
 constexpr int kSecondsOfRun = 14'400;
+constexpr std::int64_t kStepsBetweenLines = 1'000'000;
 
 // What a child leaves behind, also when it aborts.
 struct Progress {
   Report report;
   std::uint64_t seed = 0;  // in play
+  std::int64_t steps_said = 0;
 };
+
+void Note(std::uint64_t seed, const Report& report, int job, Progress& progress) {
+  progress.seed = seed;
+  progress.report = report;
+  const std::int64_t steps = report.tally[Seen::kSteps];
+  if (steps - progress.steps_said < kStepsBetweenLines) return;
+  progress.steps_said = steps;
+  std::printf("process %d: %lld steps before seed %llu\n", job, static_cast<long long>(steps),
+              static_cast<unsigned long long>(seed));
+  std::fflush(stdout);
+}
 
 }  // namespace
 
-Report PlaySeeds(const RunOptions& options, const std::function<void(std::uint64_t)>& tell) {
+Report PlaySeeds(const RunOptions& options,
+                 const std::function<void(std::uint64_t, const Report&)>& tell) {
   Report report;
   const auto stride = static_cast<std::uint64_t>(options.num_jobs);
   for (std::uint64_t seed = options.first_seed; report.tally[Seen::kSteps] < options.num_steps;
        seed += stride) {
-    tell(seed);
+    tell(seed, report);
     const Scenario scenario = MakeScenario(Chance(seed));
     const Outcome outcome = Simulation(scenario).Run();
     report.tally.Add(outcome.tally);
@@ -43,8 +58,10 @@ Report RunSeeds(const RunOptions& options) {
     own.num_steps = options.num_steps / options.num_jobs;
     Progress& mine = *progress.back();
     children.push_back(ChildProcess::Start(
-        [&mine, own] {
-          mine.report = PlaySeeds(own, [&mine](std::uint64_t seed) { mine.seed = seed; });
+        [&mine, own, job] {
+          mine.report = PlaySeeds(own, [&mine, job](std::uint64_t seed, const Report& report) {
+            Note(seed, report, job, mine);
+          });
         },
         {.seconds = kSecondsOfRun}));
   }

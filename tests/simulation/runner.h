@@ -23,10 +23,13 @@ struct Report {
   bool has_failed = false;
 };
 
-// Plays scenario after scenario in child processes until the steps are done, or one fails.
+// Plays scenario after scenario in child processes until the steps are done, or one fails. A long
+// run says every million steps how far each process is.
 Report RunSeeds(const RunOptions& options);
-// The same in this process, which a violation aborts; tells each seed before it is played.
-Report PlaySeeds(const RunOptions& options, const std::function<void(std::uint64_t)>& tell);
+// The same in this process, which a violation aborts; tells each seed before it is played, and what
+// came of those before.
+Report PlaySeeds(const RunOptions& options,
+                 const std::function<void(std::uint64_t, const Report&)>& tell);
 
 // The line of the check that the scenario fails, told by a child of its own; "hangs"; empty: it
 // passes.

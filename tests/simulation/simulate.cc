@@ -2,6 +2,8 @@
 // simulate --seed S [--trace] [--without r1,e2,...]   that seed alone, every decision said
 // A scenario that fails is shrunk, and how to replay what is left is printed. Exit status: 0 all
 // held and nothing was met too seldom; 1 a violation or a missed floor; 2 wrong usage.
+#include <sys/resource.h>
+
 #include <charconv>
 #include <chrono>
 #include <cstdio>
@@ -9,13 +11,12 @@
 #include <string>
 #include <string_view>
 
+#include "base/check.h"
 #include "tests/simulation/runner.h"
 #include "tests/simulation/shrinker.h"
 
 namespace pagoda::simulation {
 namespace {
-
-constexpr std::int64_t kStepsForFloors = 1'000'000;
 
 struct Arguments {
   RunOptions run;
@@ -82,6 +83,14 @@ int PlayOne(const Arguments& arguments) {
   return 0;
 }
 
+// Of all processes that have ended.
+double ProcessorSeconds() {
+  rusage used{};
+  PAGODA_CHECK(getrusage(RUSAGE_CHILDREN, &used) == 0);
+  return static_cast<double>(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+         1e-6 * static_cast<double>(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
+}
+
 int RunMany(const RunOptions& options) {
   const auto started = std::chrono::steady_clock::now();
   std::printf("seeds from %llu on, %lld steps, %d processes\n",
@@ -94,8 +103,9 @@ int RunMany(const RunOptions& options) {
     std::printf("%s\n", ShrinkSeed(report.failed_seed).c_str());
     return 1;
   }
-  std::printf("%s%.1f s, decisions %016llx\n", Describe(report.tally).c_str(), took.count(),
-              static_cast<unsigned long long>(report.decisions));
+  std::printf("%s%lld steps: %.0f s, %.0f s of processors, decisions %016llx\n",
+              Describe(report.tally).c_str(), static_cast<long long>(report.tally[Seen::kSteps]),
+              took.count(), ProcessorSeconds(), static_cast<unsigned long long>(report.decisions));
   if (options.num_steps < kStepsForFloors) return 0;
   const std::string missed = MissedFloors(report.tally);
   std::printf("%s", missed.c_str());

@@ -83,6 +83,8 @@ struct Tally {
 std::string_view NameOf(Seen what);
 // One line per count.
 std::string Describe(const Tally& tally);
+// Fewer steps say nothing about what is rare.
+inline constexpr std::int64_t kStepsForFloors = 1'000'000;
 // What was met too seldom for the number of steps, a line each; empty when all floors hold.
 std::string MissedFloors(const Tally& tally);
 
