@@ -132,6 +132,19 @@ TEST(Choices, ACancelEndsAllOfThemAndLeavesNothingBehind) {
   }
 }
 
+// The reader has stopped, so the plan that copies the prompt's end computes nothing of the request.
+TEST(Choices, ABlockThatIsCopiedIntoWaitsForTheFenceOfTheCopy) {
+  World world(SmallConfig(30, 4, 4));
+  world.Run("add a prompt=6 max=9 n=2\n add b prompt=4 from=100 max=9\n step\n done\n pause a\n");
+  world.Said();
+  world.Run("step\n");
+  EXPECT_EQ(world.Said(), "copy 2 of block 2 to 3\nb: compute 4..4, blocks 5, sample\n");
+  world.Run("cancel a\n");
+  EXPECT_EQ(world.scheduler().stats().blocks_retiring, 1);
+  world.Run("done\n");
+  EXPECT_EQ(world.scheduler().stats().blocks_retiring, 0);
+}
+
 TEST(Choices, AFailedStepTakesAllOfThemBackAndTheyEndTogetherAfterTheThird) {
   World world(SmallConfig(30, 4, 4));
   world.Run("add a prompt=6 max=9 n=3\n step\n done\n step\n fail\n");
