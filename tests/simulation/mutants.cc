@@ -20,7 +20,7 @@ constexpr MutantInfo kMutants[] = {
 #undef PAGODA_LIST_MUTANT
 };
 
-constexpr int kSecondsOfTry = 240;
+constexpr int kSecondsOfTry = 900;
 
 // Programs of tests/scheduler, and what of them: the small world's every order is left out for its
 // time.
