@@ -30,7 +30,7 @@ class SamplingDefinition {
   // Which tokens the filters leave. One of weight 0 may be among them; it is never drawn.
   std::vector<bool> Kept() const {
     std::vector<bool> kept(z_.size(), true);
-    if (row_.min_p > 0) Keep(kept, [this](std::size_t i, auto) { return PassesMinP(i); });
+    if (row_.min_p > 0) Keep(kept, [this](std::size_t i, const auto&) { return PassesMinP(i); });
     if (row_.top_k > 0) {
       Keep(kept, [this](std::size_t i, const auto& from) { return RankOf(i, from) < row_.top_k; });
     }
