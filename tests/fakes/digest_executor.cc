@@ -256,6 +256,10 @@ void DigestExecutor::Spoil(const StepPlan& plan) {
   for (const scheduler::SampleRequest& request : plan.samples) {
     rows_[request.slot.value()].open = false;
   }
+  // Also of choices that wait for their prompt and have no work in it.
+  for (const scheduler::SlotOpening& opening : plan.opened) {
+    rows_[opening.slot.value()].open = false;
+  }
 }
 
 }  // namespace pagoda::fakes

@@ -148,6 +148,21 @@ TEST(DigestExecutor, AFailedStepLeavesGarbageInWhatItZeroedToo) {
   EXPECT_EQ(executor.num_dirty_slots(), 2);
 }
 
+// The later step gives the row to a choice that waits for its prompt; it is spoiled first.
+TEST(DigestExecutor, AFailedStepTouchesNoRowThatALaterOneOpened) {
+  DigestExecutor executor = MakeExecutor();
+  const StepPlan first = MakePlan(1, {.history = {5, 6}, .fresh = {1}, .blocks = {1}});
+  RunOne(executor, first);
+  StepPlan second = MakePlan(2, {.history = {7, 8}});
+  second.work.clear();
+  second.rows.clear();
+  second.samples.clear();
+  ASSERT_TRUE(executor.Submit(second).ok());
+  ASSERT_TRUE(executor.Await().ok());
+  executor.Spoil(second);
+  executor.Spoil(first);
+}
+
 TEST(DigestExecutorDeathTest, ARowIsClosedBeforeItIsOpenedAgain) {
   DigestExecutor executor = MakeExecutor();
   StepPlan plan = MakePlan(1, {.history = {5, 6}, .fresh = {1}, .blocks = {1}});
