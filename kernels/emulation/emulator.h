@@ -39,8 +39,8 @@ struct Counters {
 // What it finds: threads that meet at different places or never (with a list of who waits where),
 // wrong shared addresses, copies under way at the end; and, since shared memory and the targets of
 // copies hold NaNs until written, most missing waits. Built with the thread sanitizer also races
-// whose outcome is the same in all orders (race_watch.h). What it cannot find: anything about speed.
-// All memory is mapped at the start. Owner: the emulated device. Thread: one at a time.
+// whose outcome is the same in all orders (race_watch.h). What it cannot find: anything about
+// speed. All memory is mapped at the start. Owner: the emulated device. Thread: one at a time.
 class Emulator {
  public:
   static constexpr std::uint32_t kMaxThreads = 1024;
