@@ -293,7 +293,6 @@ TEST_F(SamplerTest, DrawsMayShareARowAndLeaveItAsItIs) {
     sampler_.Open(base::SlotId{slot}, {.params = Greedy(), .logit_bias = bias, .bad_words = words});
   }
   const std::vector<float> logits = {9, 1, 2, 7, 1, 1, 1, 1};  // 2 + 4 loses, 2 + 4 + 4 would win
-  const std::vector<float> before = logits;
   const std::vector<SampleTask> tasks = {
       {.slot = base::SlotId{0}, .choice = 0, .position = 9, .logits = logits},
       {.slot = base::SlotId{1}, .choice = 1, .position = 9, .logits = logits}};
@@ -302,7 +301,7 @@ TEST_F(SamplerTest, DrawsMayShareARowAndLeaveItAsItIs) {
   sampler_.SampleBatch(tasks, tokens, alternatives);
   EXPECT_EQ(tokens[0].token, 3u);
   EXPECT_EQ(tokens[1].token, 3u);
-  EXPECT_EQ(logits, before);
+  EXPECT_EQ(logits, (std::vector<float>{9, 1, 2, 7, 1, 1, 1, 1}));
 }
 
 TEST_F(SamplerTest, DrawingFromAClosedSlotAborts) {
