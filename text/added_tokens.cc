@@ -1,5 +1,7 @@
 #include "text/added_tokens.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "text/utf8.h"
 
@@ -38,6 +40,27 @@ std::size_t TrailingWhiteSpace(std::string_view text) {
 }
 
 }  // namespace
+
+std::vector<AddedTokens::Range> AddedTokens::ControlRangesOf(const MarkedText& text) {
+  std::vector<Range> ranges;
+  std::size_t end = 0;
+  for (const MarkedText::Part& part : text.parts) {
+    const std::size_t begin = end;
+    end += part.text.size();
+    if (!part.from_input) ranges.push_back({.begin = begin, .end = end});
+  }
+  return ranges;
+}
+
+std::vector<AddedTokens::Range> AddedTokens::Within(std::span<const Range> ranges, Range window) {
+  std::vector<Range> parts;
+  auto at = std::ranges::upper_bound(ranges, window.begin, {}, &Range::end);
+  for (; at != ranges.end() && at->begin < window.end; ++at) {
+    parts.push_back({.begin = std::max(at->begin, window.begin) - window.begin,
+                     .end = std::min(at->end, window.end) - window.begin});
+  }
+  return parts;
+}
 
 AddedTokens::AddedTokens() : nodes_(1) {}
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "text/marked_text.h"
 
 namespace pagoda::text {
 
@@ -21,6 +22,11 @@ class AddedTokens {
   struct Range {
     std::size_t begin = 0, end = 0;  // bytes
   };
+  // The template's own parts of `text`, as ranges of the joined text.
+  static std::vector<Range> ControlRangesOf(const MarkedText& text);
+  // The parts of `ranges` inside `window`, counted from its begin.
+  static std::vector<Range> Within(std::span<const Range> ranges, Range window);
+
   struct Found {
     std::size_t begin = 0, end = 0;  // bytes
     base::TokenId token = 0;

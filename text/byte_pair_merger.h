@@ -2,12 +2,11 @@
 
 #include <array>
 #include <cstdint>
-#include <limits>
-#include <span>
 #include <string_view>
 #include <vector>
 
 #include "base/ids.h"
+#include "text/pair_merger.h"
 
 namespace pagoda::text {
 
@@ -17,14 +16,8 @@ namespace pagoda::text {
 // whatever its bytes. Filled by its owner, then const; threads: any, each with its own Scratch.
 class BytePairMerger {
  public:
-  static constexpr base::TokenId kNoToken = std::numeric_limits<base::TokenId>::max();
-
-  // Buffers of one thread, kept between pieces so that long ones do not allocate each time.
-  struct Scratch {
-    std::vector<base::TokenId> tokens;
-    std::vector<std::uint32_t> next, previous, pair_rank;
-    std::vector<std::uint64_t> heap;
-  };
+  static constexpr base::TokenId kNoToken = PairMerger::kNoToken;
+  using Scratch = PairMerger::Scratch;
 
   explicit BytePairMerger(std::size_t num_merges);
 
@@ -37,22 +30,8 @@ class BytePairMerger {
   void Encode(std::string_view piece, Scratch& scratch, std::vector<base::TokenId>& tokens) const;
 
  private:
-  static constexpr std::uint32_t kNoRank = std::numeric_limits<std::uint32_t>::max();
-  struct Merge {
-    std::uint64_t pair = 0;
-    std::uint32_t rank = kNoRank;  // kNoRank: an empty slot
-    base::TokenId result = kNoToken;
-  };
-
-  const Merge& FindMerge(base::TokenId left, base::TokenId right) const;
-  std::size_t SlotOf(std::uint64_t pair) const;
-  void MergeByScan(Scratch& scratch) const;
-  void MergeByHeap(Scratch& scratch) const;
-  void RankPair(Scratch& scratch, std::uint32_t left) const;
-  void PushPair(Scratch& scratch, std::uint32_t left) const;
-
   std::array<base::TokenId, 256> byte_tokens_;
-  std::vector<Merge> merges_;  // open addressing, at most half full
+  PairMerger merger_;
   std::uint32_t num_merges_ = 0;
 };
 

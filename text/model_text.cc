@@ -10,8 +10,8 @@
 #include "base/status_macros.h"
 #include "formats/file_mapping.h"
 #include "formats/json_document.h"
-#include "text/byte_bpe_tokenizer.h"
 #include "text/chat_template.h"
+#include "text/make_tokenizer.h"
 #include "text/tokenizer_config.h"
 #include "text/tokenizer_json.h"
 
@@ -54,7 +54,7 @@ absl::StatusOr<ModelText> LoadModelText(const std::string& directory,
   for (const base::TokenId id : config_eos) {
     if (std::ranges::find(vocabulary.eos, id) == vocabulary.eos.end()) vocabulary.eos.push_back(id);
   }
-  auto made = MakeByteBpeTokenizer(vocabulary);
+  auto made = MakeTokenizer(vocabulary);
   if (!made.ok()) {
     return absl::Status(made.status().code(),
                         absl::StrCat(tokenizer_path, ": ", made.status().message()));

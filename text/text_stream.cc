@@ -31,7 +31,8 @@ std::string TextStream::Repair(std::uint64_t limit_bytes, Tail tail) {
   const std::uint64_t room = limit_bytes - taken_bytes_;
   const std::string_view visible(pending_.data(), std::min<std::uint64_t>(room, pending_.size()));
   std::string text;
-  std::size_t offset = 0;
+  const bool drops_space = first_space_ == FirstSpace::kDropped && taken_bytes_ == 0;
+  std::size_t offset = drops_space && visible.starts_with(' ') ? 1 : 0;
   while (offset < visible.size()) {
     const Utf8Unit unit = ReadUtf8(visible.substr(offset));
     if (unit.kind == Utf8Unit::Kind::kUnfinished && tail == Tail::kHold) break;

@@ -15,6 +15,10 @@ namespace pagoda::text {
 // Threads: owned by one at a time.
 class TextStream {
  public:
+  // Whether a space that is the very first byte is left out of the text, though it counts as raw.
+  enum class FirstSpace : std::uint8_t { kKept, kDropped };
+  explicit TextStream(FirstSpace first_space = FirstSpace::kKept) : first_space_(first_space) {}
+
   // Appends raw bytes to what was generated.
   void Append(std::string_view bytes);
   // The text that has become final within the first `limit_bytes` raw bytes, since the last call. A
@@ -30,6 +34,7 @@ class TextStream {
   enum class Tail : std::uint8_t { kHold, kReplace };
   std::string Repair(std::uint64_t limit_bytes, Tail tail);
 
+  FirstSpace first_space_;
   std::string pending_;            // raw bytes not yet taken
   std::uint64_t taken_bytes_ = 0;  // raw bytes before pending_
   bool finished_ = false;

@@ -38,6 +38,8 @@ class Tokenizer {
   // token.
   virtual absl::StatusOr<std::vector<base::TokenId>> EncodeMarked(const MarkedText& text) const = 0;
 
+  // No text of `num_bytes` has more tokens than this.
+  virtual std::size_t MaxTokens(std::size_t num_bytes) const { return num_bytes; }
   // The bytes a token stands for; a control token's own spelling. Requires: id < vocabulary_size().
   virtual std::string_view Bytes(base::TokenId id) const = 0;
   virtual bool IsControl(base::TokenId id) const = 0;
@@ -45,6 +47,9 @@ class Tokenizer {
   virtual std::vector<base::TokenId> eos_tokens() const = 0;
   virtual std::optional<base::TokenId> bos_token() const = 0;
   virtual bool adds_bos() const = 0;  // what the file says about raw prompts
+  // Whether a space that begins a text is not part of it: tokens spell the first word of a text
+  // with the space that any other word has before it.
+  virtual bool strips_first_space() const { return false; }
 };
 
 // Whether control tokens are part of generated text, by their own spelling.

@@ -53,11 +53,25 @@ absl::Status CheckAddedTokens(const JsonValue& root, const Vocabulary& vocabular
   return absl::OkStatus();
 }
 
+absl::Status CheckPrefix(const JsonValue& root, const Vocabulary& vocabulary) {
+  constexpr std::string_view kEntry = "add_prefix_space";
+  using Prefix = SpaceMarks::Prefix;
+  const bool is_marked = vocabulary.space_marks.has_value();
+  const bool has_prefix = is_marked && vocabulary.space_marks->prefix != Prefix::kNone;
+  PAGODA_ASSIGN_OR_RETURN(const bool wants_prefix, ReadFlag(root, kEntry, kEntry, has_prefix));
+  if (wants_prefix == has_prefix) return absl::OkStatus();
+  if (!is_marked) return RefuseEntry(kEntry, "true is not built");
+  return RefuseEntry(
+      kEntry,
+      absl::StrCat(wants_prefix ? "true" : "false", ", but the tokenizer.json ",
+                   has_prefix ? "puts a space before a text" : "puts no space before a text"));
+}
+
 absl::Status CheckSwitches(const JsonValue& root, const Vocabulary& vocabulary) {
-  for (const std::string_view key : {"add_eos_token", "add_prefix_space"}) {
-    PAGODA_ASSIGN_OR_RETURN(const bool value, ReadFlag(root, key, key, false));
-    if (value) return RefuseEntry(key, "true is not built");
-  }
+  PAGODA_ASSIGN_OR_RETURN(const bool adds_eos,
+                          ReadFlag(root, "add_eos_token", "add_eos_token", false));
+  if (adds_eos) return RefuseEntry("add_eos_token", "true is not built");
+  PAGODA_RETURN_IF_ERROR(CheckPrefix(root, vocabulary));
   PAGODA_ASSIGN_OR_RETURN(const bool adds_bos,
                           ReadFlag(root, "add_bos_token", "add_bos_token", vocabulary.adds_bos));
   if (adds_bos == vocabulary.adds_bos) return absl::OkStatus();

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "base/strings.h"
+#include "text/tokenizer_json_marks.h"
 #include "text/tokenizer_json_rules.h"
 
 namespace pagoda::text {
@@ -84,12 +86,6 @@ absl::Status CheckModelSwitches(const JsonValue& model) {
                          absl::StrCat("'", ToAbsl(type), "' is not built; known is BPE"));
     }
   }
-  PAGODA_ASSIGN_OR_RETURN(const bool byte_fallback,
-                          ReadFlag(model, kEntry, "byte_fallback", false));
-  if (byte_fallback) {
-    return RefuseEntry("model.byte_fallback",
-                       "true is not built: a SentencePiece vocabulary; known is byte-level BPE");
-  }
   for (const std::string_view affix : {"continuing_subword_prefix", "end_of_word_suffix"}) {
     const std::optional<JsonValue> value = model.Find(affix);
     if (!value.has_value() || value->is_null() || value->AsString() == "") continue;
@@ -100,6 +96,10 @@ absl::Status CheckModelSwitches(const JsonValue& model) {
     return absl::OkStatus();
   }
   return RefuseEntry("model.dropout", "is not built: encoding would depend on chance");
+}
+
+bool IsByteSpelling(std::string_view token) {
+  return token.size() == 6 && token.starts_with("<0x") && token.ends_with('>');
 }
 
 // With every byte in the vocabulary nothing is ever unknown.
@@ -123,6 +123,8 @@ absl::Status ReadModel(const JsonValue& model, Vocabulary& vocabulary) {
   PAGODA_RETURN_IF_ERROR(CheckModelSwitches(model));
   PAGODA_ASSIGN_OR_RETURN(vocabulary.ignores_merges,
                           ReadFlag(model, "model", "ignore_merges", false));
+  PAGODA_ASSIGN_OR_RETURN(const bool byte_fallback,
+                          ReadFlag(model, "model", "byte_fallback", false));
   const std::optional<JsonValue> vocab = model.Find("vocab"), merges = model.Find("merges");
   if (!vocab.has_value() || vocab->kind() != JsonValue::Kind::kObject) {
     return RefuseEntry("model.vocab", "is no object of tokens and ids");
@@ -131,7 +133,14 @@ absl::Status ReadModel(const JsonValue& model, Vocabulary& vocabulary) {
     return RefuseEntry("model.merges", "is no list");
   }
   PAGODA_RETURN_IF_ERROR(ReadVocab(*vocab, vocabulary));
-  PAGODA_RETURN_IF_ERROR(CheckUnknownToken(model, vocabulary));
+  if (byte_fallback) {
+    for (TokenId id = 0; id < vocabulary.tokens.size(); ++id) {
+      if (IsByteSpelling(vocabulary.tokens[id])) vocabulary.kinds[id] = Kind::kByte;
+    }
+    vocabulary.space_marks.emplace();
+  } else {
+    PAGODA_RETURN_IF_ERROR(CheckUnknownToken(model, vocabulary));
+  }
   return ReadMerges(*merges, vocabulary);
 }
 
@@ -181,10 +190,14 @@ absl::Status ReadAll(const JsonValue& root, Vocabulary& vocabulary) {
       PAGODA_RETURN_IF_ERROR(ReadAddedToken(token, vocabulary));
     }
   }
-  PAGODA_ASSIGN_OR_RETURN(vocabulary.normalizer, ReadNormalizer(*root.Find("normalizer")));
-  PAGODA_ASSIGN_OR_RETURN(vocabulary.pre_tokenizer, ReadPreTokenizer(*root.Find("pre_tokenizer")));
   PAGODA_ASSIGN_OR_RETURN(vocabulary.bos, ReadPostProcessor(*root.Find("post_processor")));
   vocabulary.adds_bos = vocabulary.bos.has_value();
+  if (vocabulary.space_marks.has_value()) {
+    PAGODA_ASSIGN_OR_RETURN(vocabulary.space_marks, ReadSpaceMarks(root));
+    return absl::OkStatus();
+  }
+  PAGODA_ASSIGN_OR_RETURN(vocabulary.normalizer, ReadNormalizer(*root.Find("normalizer")));
+  PAGODA_ASSIGN_OR_RETURN(vocabulary.pre_tokenizer, ReadPreTokenizer(*root.Find("pre_tokenizer")));
   return CheckDecoder(*root.Find("decoder"));
 }
 

@@ -35,20 +35,6 @@ std::string SplitStep(std::string_view expression) {
   return absl::StrCat("Split at '", ToAbsl(expression), "'");
 }
 
-// The steps of a Sequence, or the one step that stands alone.
-absl::StatusOr<std::vector<JsonValue>> StepsOf(const JsonValue& value, std::string_view entry,
-                                               std::string_view list_key) {
-  PAGODA_ASSIGN_OR_RETURN(const std::string_view type, ReadText(value, entry, "type"));
-  if (type != "Sequence") return std::vector<JsonValue>{value};
-  const std::string_view known[] = {"type", list_key};
-  PAGODA_RETURN_IF_ERROR(CheckKeys(value, entry, known));
-  const std::optional<JsonValue> list = value.Find(list_key);
-  if (!list.has_value() || list->kind() != JsonValue::Kind::kArray) {
-    return RefuseEntry(entry, absl::StrCat("has no list '", ToAbsl(list_key), "'"));
-  }
-  return list->Elements();
-}
-
 absl::StatusOr<std::string> ByteLevelStep(const JsonValue& step, std::string_view entry) {
   constexpr std::string_view kKnown[] = {"type", "add_prefix_space", "trim_offsets", "use_regex"};
   PAGODA_RETURN_IF_ERROR(CheckKeys(step, entry, kKnown));
@@ -186,6 +172,19 @@ absl::StatusOr<base::TokenId> ReadTokenId(const JsonValue& value, std::string_vi
     return static_cast<base::TokenId>(*id);
   }
   return RefuseEntry(entry, absl::StrCat("found ", value.KindName(), ", expected a token id"));
+}
+
+absl::StatusOr<std::vector<JsonValue>> StepsOf(const JsonValue& value, std::string_view entry,
+                                               std::string_view list_key) {
+  PAGODA_ASSIGN_OR_RETURN(const std::string_view type, ReadText(value, entry, "type"));
+  if (type != "Sequence") return std::vector<JsonValue>{value};
+  const std::string_view known[] = {"type", list_key};
+  PAGODA_RETURN_IF_ERROR(CheckKeys(value, entry, known));
+  const std::optional<JsonValue> list = value.Find(list_key);
+  if (!list.has_value() || list->kind() != JsonValue::Kind::kArray) {
+    return RefuseEntry(entry, absl::StrCat("has no list '", ToAbsl(list_key), "'"));
+  }
+  return list->Elements();
 }
 
 absl::StatusOr<std::string> ReadPreTokenizer(const JsonValue& pre_tokenizer) {

@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/ids.h"
@@ -16,6 +17,7 @@ namespace pagoda::text {
 // here, and anything else is refused with what was found. Errors: InvalidArgument, without the
 // file.
 
+// Of the byte-level family; for the other see ReadSpaceMarks.
 // The name of the splitting rule (see Splitter).
 absl::StatusOr<std::string> ReadPreTokenizer(const formats::JsonValue& pre_tokenizer);
 absl::StatusOr<Vocabulary::Normalizer> ReadNormalizer(const formats::JsonValue& normalizer);
@@ -30,6 +32,10 @@ absl::Status RefuseEntry(std::string_view entry, std::string_view what);
 // Every member's name is one of `known`.
 absl::Status CheckKeys(const formats::JsonValue& object, std::string_view entry,
                        std::span<const std::string_view> known);
+// The steps of a Sequence, which it has in `list_key`, or the one step that stands alone.
+absl::StatusOr<std::vector<formats::JsonValue>> StepsOf(const formats::JsonValue& value,
+                                                        std::string_view entry,
+                                                        std::string_view list_key);
 // A flag that may be absent or null.
 absl::StatusOr<bool> ReadFlag(const formats::JsonValue& object, std::string_view entry,
                               std::string_view key, bool absent);

@@ -138,7 +138,8 @@ absl::StatusOr<ResponseStreamRef> Pipeline::TryStart(const Principal& caller, Ca
                           MakeRequest(caller, input, id, limits->Of(caller.tenant())));
   PAGODA_ASSIGN_OR_RETURN(
       AdmissionGate::Permit permit,
-      gate_.TryEnter(request.tenant, MaxPromptTokens(input.prompt, model_.limits.max_model_len)));
+      gate_.TryEnter(request.tenant, MaxPromptTokens(input.prompt, *model_.tokenizer,
+                                                     model_.limits.max_model_len)));
   ResponseStreamRef stream = MakeStream(request, input, listener);
   stream->Open(std::move(permit),
                std::make_unique<Preparation>(
@@ -306,7 +307,8 @@ absl::Status Pipeline::Prepare(ResponseStream& stream, Preparation& preparation)
                             EchoText(preparation.prompt, prompt, *model_.tokenizer));
     stream.SetEcho(std::move(text), prompt.tokens);
   }
-  stream.SetTextRules(SilentTokens(request, model_.limits), control);
+  stream.SetTextRules(SilentTokens(request, model_.limits), control,
+                      FirstSpaceAfter(prompt.tokens, control, *model_.tokenizer));
   if (preparation.public_readers.has_value()) {
     PAGODA_RETURN_IF_ERROR(
         engine_->AddPublicPrefix(std::move(request), *std::move(preparation.public_readers)));

@@ -11,12 +11,16 @@
 #include "base/status_macros.h"
 #include "base/strings.h"
 #include "server/core/refusal.h"
-#include "text/text_stream.h"
 
 namespace pagoda::server {
 namespace {
 
 using Tokens = std::vector<base::TokenId>;
+
+text::TextStream::FirstSpace FirstSpaceOf(const text::Tokenizer& tokenizer) {
+  using FirstSpace = text::TextStream::FirstSpace;
+  return tokenizer.strips_first_space() ? FirstSpace::kDropped : FirstSpace::kKept;
+}
 
 void PutBosFirst(const text::Tokenizer& tokenizer, Tokens& tokens) {
   const auto bos = tokenizer.bos_token();
@@ -127,19 +131,29 @@ absl::StatusOr<EncodedPrompt> EncodePrompt(const PromptInput& prompt, const Serv
   return std::visit([&model](const auto& input) { return Encode(input, model); }, prompt);
 }
 
-std::int64_t MaxPromptTokens(const PromptInput& prompt, std::int32_t max_model_len) {
+std::int64_t MaxPromptTokens(const PromptInput& prompt, const text::Tokenizer& tokenizer,
+                             std::int32_t max_model_len) {
   std::int64_t bound = max_model_len;
   if (const auto* text = std::get_if<TextPrompt>(&prompt)) {
-    bound = static_cast<std::int64_t>(text->text.size()) + 1;  // BOS
+    bound = static_cast<std::int64_t>(tokenizer.MaxTokens(text->text.size())) + 1;  // BOS
   } else if (const auto* tokens = std::get_if<TokenPrompt>(&prompt)) {
     bound = static_cast<std::int64_t>(tokens->size());
   }
   return std::min<std::int64_t>(bound, max_model_len);
 }
 
+text::TextStream::FirstSpace FirstSpaceAfter(std::span<const base::TokenId> prompt,
+                                             text::ControlTokens control,
+                                             const text::Tokenizer& tokenizer) {
+  const bool is_shown = std::ranges::any_of(prompt, [&](base::TokenId token) {
+    return !text::TextBytes(tokenizer, token, control).empty();
+  });
+  return is_shown ? text::TextStream::FirstSpace::kKept : FirstSpaceOf(tokenizer);
+}
+
 absl::StatusOr<std::string> DecodeTokens(std::span<const base::TokenId> tokens, bool skip_special,
                                          const text::Tokenizer& tokenizer) {
-  text::TextStream stream;
+  text::TextStream stream(FirstSpaceOf(tokenizer));
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     if (tokens[i] >= tokenizer.vocabulary_size()) {
       return base::FieldError(

@@ -9,6 +9,7 @@
 #include "base/ids.h"
 #include "server/core/call_input.h"
 #include "server/core/served_model.h"
+#include "text/text_stream.h"
 
 namespace pagoda::server {
 
@@ -22,9 +23,10 @@ struct EncodedPrompt {
 // files say, never a second. Errors name the field. Threads: any; linear in the length of the text.
 absl::StatusOr<EncodedPrompt> EncodePrompt(const PromptInput& prompt, const ServedModel& model);
 
-// An upper bound of the prompt's tokens that costs nothing to know, for the gate: a text has at
-// most one token per byte, and a prompt over max_model_len is refused anyway.
-std::int64_t MaxPromptTokens(const PromptInput& prompt, std::int32_t max_model_len);
+// An upper bound of the prompt's tokens that costs nothing to know, for the gate: a text has no
+// more than its bytes allow, and a prompt over max_model_len is refused anyway.
+std::int64_t MaxPromptTokens(const PromptInput& prompt, const text::Tokenizer& tokenizer,
+                             std::int32_t max_model_len);
 
 // The token lists that bad words stand for, as vLLM makes them: each word without the blank space
 // before it, and once more behind a space where that begins with another token and is as long.
@@ -36,6 +38,13 @@ absl::StatusOr<std::vector<std::vector<base::TokenId>>> EncodeBadWords(
 // The prompt as text: what was sent, what the template made, or what its tokens spell.
 absl::StatusOr<std::string> EchoText(const PromptInput& prompt, const EncodedPrompt& encoded,
                                      const text::Tokenizer& tokenizer);
+
+// What becomes of a space that begins the reply to `prompt`: the reply goes on with the prompt's
+// text, so it is only left out where nothing of the prompt shows and the reply begins the text.
+// Requires: ids inside the vocabulary.
+text::TextStream::FirstSpace FirstSpaceAfter(std::span<const base::TokenId> prompt,
+                                             text::ControlTokens control,
+                                             const text::Tokenizer& tokenizer);
 
 // The text of tokens, repaired to UTF-8. Refuses (InvalidArgument, field token_ids) an id outside
 // the vocabulary.

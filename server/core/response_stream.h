@@ -97,9 +97,11 @@ class ResponseStream : public std::enable_shared_from_this<ResponseStream> {
   void ShrinkPermit(std::int64_t tokens) { permit_.ShrinkTokens(tokens); }
   // How the text is written: `silent` tokens end the reply and add nothing. Before the request is
   // submitted.
-  void SetTextRules(std::vector<base::TokenId> silent, text::ControlTokens control) {
+  void SetTextRules(std::vector<base::TokenId> silent, text::ControlTokens control,
+                    text::TextStream::FirstSpace first_space) {
     silent_tokens_ = std::move(silent);
     control_ = control;
+    texts_.assign(texts_.size(), text::TextStream(first_space));
   }
   // Makes room for log-probabilities; before the request is submitted. A width is the number of
   // alternatives of each token; absent: none are asked for.

@@ -16,7 +16,7 @@ import chat_template
 
 TEMPLATES = pathlib.Path(__file__).resolve().parent.parent / "text" / "templates"
 TOKENS = {
-    "llama": ("<|begin_of_text|>", "<|eot_id|>"), "mistral": ("<s>", "</s>"), "zephyr": ("<s>", "</s>"),
+    "llama-2": ("<s>", "</s>"), "llama": ("<|begin_of_text|>", "<|eot_id|>"), "mistral": ("<s>", "</s>"), "zephyr": ("<s>", "</s>"),
     "qwen": (None, "<|im_end|>"), "smollm": ("<|im_start|>", "<|im_end|>"), "chatml": ("<s>", "<|im_end|>"),
 }
 # Templates that know tools: the roles of a result, and the results that they do not write as Python would.

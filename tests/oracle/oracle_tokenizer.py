@@ -80,22 +80,34 @@ def build(vocabulary, with_control):
     return oracle
 
 
-# Records for the program encode_tool: a mode byte, then the text or, for marked text, its parts.
-PLAIN, CONTROLS, MARKED = 0, 1, 2
+# Records for the program encode_tool: a mode byte, then the text or, for marked text, its parts, or ids to make text of.
+PLAIN, CONTROLS, MARKED, DECODE, DECODE_ALL = range(5)
+
+
+def packed(text):
+    data = text.encode("utf-8")
+    return struct.pack("<I", len(data)) + data
 
 
 def record(mode, text):
-    data = text.encode("utf-8")
-    return struct.pack("<BI", mode, len(data)) + data
+    return struct.pack("<B", mode) + packed(text)
+
+
+def decode_record(mode, ids):
+    return struct.pack(f"<BI{len(ids)}I", mode, len(ids), *ids)
+
+
+def read_text(stream):
+    (length,) = struct.unpack("<I", stream.read(4))
+    return stream.read(length).decode("utf-8")
 
 
 def marked_record(parts):
     """`parts`: pairs of (from_input, text)."""
-    packed = struct.pack("<BI", MARKED, len(parts))
+    data = struct.pack("<BI", MARKED, len(parts))
     for from_input, text in parts:
-        data = text.encode("utf-8")
-        packed += struct.pack("<BI", int(from_input), len(data)) + data
-    return packed
+        data += struct.pack("<B", int(from_input)) + packed(text)
+    return data
 
 
 def read_ids(stream):

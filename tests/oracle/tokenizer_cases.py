@@ -28,14 +28,17 @@ CONTROL = ["<|im_start|>", "<|im_end|>", "<|endoftext|>", "<|im_", "start|>", "<
 
 
 class Cases:
-    def __init__(self, vocabulary, seed):
+    def __init__(self, vocabulary, seed, spelling=None, control=()):
+        """`spelling`: what a normal token stands for; absent: bytes in the byte alphabet. `control`: more words like CONTROL."""
+        self.control = [*CONTROL, *control]
         self.random = random.Random(seed)
         # Pieces of text that BPE has something to do with; those that are not whole characters are left out.
         alphabet = byte_alphabet()
+        spelling = spelling or (lambda token: bytes(alphabet[c] for c in token).decode())
         self.pieces = []
         for token, kind in zip(vocabulary.tokens, vocabulary.kinds):
             try:
-                text = bytes(alphabet[c] for c in token).decode() if kind == 1 else token
+                text = spelling(token) if kind == 1 else token
                 self.pieces.append(text)
             except (KeyError, UnicodeDecodeError):
                 pass
@@ -76,7 +79,7 @@ class Cases:
     def fragment(self):
         kinds = [self.script_run, self.script_run, self.any_run, self.control_run, self.joined_pieces, self.joined_pieces,
                  lambda: self.from_list(SPACES), lambda: self.from_list(DIGITS), lambda: self.from_list(CONTRACTIONS),
-                 lambda: self.from_list(EMOJI), lambda: self.from_list(CODE), lambda: self.from_list(CONTROL),
+                 lambda: self.from_list(EMOJI), lambda: self.from_list(CODE), lambda: self.from_list(self.control),
                  lambda: " " + self.random.choice(self.pieces)]
         return self.random.choice(kinds)()
 

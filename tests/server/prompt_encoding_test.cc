@@ -34,6 +34,28 @@ class BosTokenizer final : public text::Tokenizer {
   bool adds_;
 };
 
+// Spells the first word of a text with a space before it, which is no part of the text.
+class SpaceTokenizer final : public text::Tokenizer {
+ public:
+  absl::StatusOr<Tokens> Encode(std::string_view text, Specials specials) const override {
+    return pieces_.Encode(" " + std::string(text), specials);
+  }
+  absl::StatusOr<Tokens> EncodeMarked(const text::MarkedText& text) const override {
+    return Encode(text.Joined(), Specials::kControl);
+  }
+  std::string_view Bytes(base::TokenId id) const override { return pieces_.Bytes(id); }
+  bool IsControl(base::TokenId id) const override { return pieces_.IsControl(id); }
+  std::uint32_t vocabulary_size() const override { return pieces_.vocabulary_size(); }
+  Tokens eos_tokens() const override { return {}; }
+  std::optional<base::TokenId> bos_token() const override { return 0; }
+  bool adds_bos() const override { return true; }
+  bool strips_first_space() const override { return true; }
+  std::size_t MaxTokens(std::size_t num_bytes) const override { return num_bytes + 1; }
+
+ private:
+  fakes::PieceTokenizer pieces_{{"<s>", " ", " Daily", " new", "s", " is"}, {0}};
+};
+
 // Puts the first message between two words of its own.
 class FakeTemplate final : public text::ChatTemplate {
  public:
@@ -105,10 +127,13 @@ TEST(PromptEncoding, ErrorsNameTheFieldAndKeepTheWords) {
 }
 
 TEST(PromptEncoding, TheGatesBoundIsNeverBelowTheTokens) {
-  EXPECT_EQ(MaxPromptTokens(TextPrompt{"aaa", false, true}, 100), 4);
-  EXPECT_EQ(MaxPromptTokens(Tokens{1, 2, 3}, 100), 3);
-  EXPECT_EQ(MaxPromptTokens(ChatPrompt{}, 100), 100);
-  EXPECT_EQ(MaxPromptTokens(TextPrompt{std::string(500, 'a'), false, {}}, 100), 100);
+  const BosTokenizer tokenizer(0, true);
+  EXPECT_EQ(MaxPromptTokens(TextPrompt{"aaa", false, true}, tokenizer, 100), 4);
+  EXPECT_EQ(MaxPromptTokens(Tokens{1, 2, 3}, tokenizer, 100), 3);
+  EXPECT_EQ(MaxPromptTokens(ChatPrompt{}, tokenizer, 100), 100);
+  EXPECT_EQ(MaxPromptTokens(TextPrompt{std::string(500, 'a'), false, {}}, tokenizer, 100), 100);
+  const SpaceTokenizer spaced;
+  EXPECT_EQ(MaxPromptTokens(TextPrompt{"aaa", false, true}, spaced, 100), 5);
 }
 
 TEST(PromptEncoding, DecodingRepairsTextAndRefusesForeignIds) {
@@ -116,6 +141,23 @@ TEST(PromptEncoding, DecodingRepairsTextAndRefusesForeignIds) {
   EXPECT_EQ(*DecodeTokens(Tokens{0, 4, 5}, true, tokenizer), "a\uFFFD");
   EXPECT_EQ(*DecodeTokens(Tokens{0, 4}, false, tokenizer), "<s>a");
   EXPECT_EQ(base::FieldOf(DecodeTokens(Tokens{6}, true, tokenizer).status()), "token_ids");
+}
+
+TEST(PromptEncoding, A6_ATextOfTokensKeepsEverySpaceButTheOneThatBeginsIt) {
+  const SpaceTokenizer tokenizer;
+  EXPECT_EQ(*DecodeTokens(Tokens{2, 3, 4, 5}, true, tokenizer), "Daily news is");
+  EXPECT_EQ(*DecodeTokens(Tokens{0, 2, 3}, true, tokenizer), "Daily new");
+  EXPECT_EQ(*DecodeTokens(Tokens{0, 2, 3}, false, tokenizer), "<s> Daily new");
+}
+
+TEST(PromptEncoding, A6_AReplyGoesOnWithThePromptsTextAndBeginsATextOnlyAfterNone) {
+  using FirstSpace = text::TextStream::FirstSpace;
+  constexpr auto kSkipped = text::ControlTokens::kSkipped;
+  const SpaceTokenizer tokenizer;
+  EXPECT_EQ(FirstSpaceAfter(Tokens{0, 2}, kSkipped, tokenizer), FirstSpace::kKept);
+  EXPECT_EQ(FirstSpaceAfter(Tokens{0}, kSkipped, tokenizer), FirstSpace::kDropped);
+  EXPECT_EQ(FirstSpaceAfter(Tokens{0}, text::ControlTokens::kShown, tokenizer), FirstSpace::kKept);
+  EXPECT_EQ(FirstSpaceAfter(Tokens{0}, kSkipped, BosTokenizer(0, true)), FirstSpace::kKept);
 }
 
 TEST(BadWords, AreEncodedWithAndWithoutTheSpaceBeforeThem) {

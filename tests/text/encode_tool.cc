@@ -1,8 +1,9 @@
 // VOCABULARY is a GGUF file, a model directory with a tokenizer.json, or the line form of
 // vocabulary_file.h. Encodes what tests/oracle sends:
-// records on standard input (see tests/oracle/oracle_tokenizer.py), ids on standard output.
+// records on standard input (see tests/oracle/oracle_tokenizer.py), ids or texts on standard
+// output.
 //
-//     encode_tool VOCABULARY               records in, ids out, until the input ends
+//     encode_tool VOCABULARY               records in, answers out, until the input ends
 //     encode_tool VOCABULARY --time FILE   encodes the file's text ten times, prints the best
 //     processor time
 
@@ -13,6 +14,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,14 +25,21 @@
 #include "base/status_macros.h"
 #include "formats/gguf.h"
 #include "tests/text/vocabulary_file.h"
-#include "text/byte_bpe_tokenizer.h"
+#include "text/make_tokenizer.h"
 #include "text/model_text.h"
+#include "text/text_stream.h"
 #include "text/tokenizer.h"
 
 namespace pagoda::text {
 namespace {
 
-enum Mode : std::uint8_t { kPlain = 0, kControls = 1, kMarked = 2 };
+enum Mode : std::uint8_t {
+  kPlain = 0,
+  kControls = 1,
+  kMarked = 2,
+  kDecode = 3,
+  kDecodeAll = 4,
+};
 
 template <typename T>
 bool Read(T& value) {
@@ -70,9 +79,32 @@ void Write(const absl::StatusOr<std::vector<base::TokenId>>& ids) {
   std::fwrite(message.data(), 1, message.size(), stdout);
 }
 
+// The text of ids, with or without control tokens.
+std::string Decode(const Tokenizer& tokenizer, ControlTokens control) {
+  TextStream stream(tokenizer.strips_first_space() ? TextStream::FirstSpace::kDropped
+                                                   : TextStream::FirstSpace::kKept);
+  std::uint32_t count = 0;
+  PAGODA_CHECK(Read(count));
+  for (; count > 0; --count) {
+    base::TokenId id = 0;
+    PAGODA_CHECK(Read(id));
+    stream.Append(TextBytes(tokenizer, id, control));
+  }
+  return stream.Finish(std::numeric_limits<std::uint64_t>::max());
+}
+
+void WriteText(const std::string& text) {
+  const auto length = static_cast<std::uint32_t>(text.size());
+  std::fwrite(&length, sizeof(length), 1, stdout);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+}
+
 void EncodeRecords(const Tokenizer& tokenizer) {
   for (std::uint8_t mode = 0; Read(mode);) {
-    if (mode == kMarked) {
+    if (mode == kDecode || mode == kDecodeAll) {
+      WriteText(
+          Decode(tokenizer, mode == kDecode ? ControlTokens::kSkipped : ControlTokens::kShown));
+    } else if (mode == kMarked) {
       Write(tokenizer.EncodeMarked(ReadMarked()));
     } else {
       Write(tokenizer.Encode(ReadText(), mode == kControls ? Tokenizer::Specials::kControl
@@ -109,7 +141,7 @@ absl::StatusOr<std::unique_ptr<const Tokenizer>> LoadTokenizer(const std::string
   }
   const std::optional<Vocabulary> vocabulary = ReadVocabularyFile(path);
   if (!vocabulary.has_value()) return absl::NotFoundError("cannot read " + path);
-  return MakeByteBpeTokenizer(*vocabulary);
+  return MakeTokenizer(*vocabulary);
 }
 
 int Main(int argc, char** argv) {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "base/check.h"
@@ -17,9 +18,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto tokenizer = Tokenizer::FromGguf(**file, std::nullopt);
   if (!tokenizer.ok()) return 0;
   std::size_t sum = 0;
-  for (const char* const words : {"ab a1 cab", "<s> <x>ab<x> ", "\xc3\xa9 12\n\n"}) {
+  for (const std::string_view words : {"ab a1 cab", "<s> <x>ab<x> ", "\xc3\xa9 12\n\n"}) {
     const auto ids = (*tokenizer)->Encode(words, Tokenizer::Specials::kControl);
     if (!ids.ok()) continue;
+    PAGODA_CHECK(ids->size() <= (*tokenizer)->MaxTokens(words.size()));
     for (const pagoda::base::TokenId id : *ids) {
       PAGODA_CHECK(id < (*tokenizer)->vocabulary_size());
       sum += (*tokenizer)->Bytes(id).size();

@@ -115,15 +115,16 @@ TEST(GgufVocabulary, WhatARuleOfAModelImpliesIsNotLostForWantOfAnEntry) {
 }
 
 TEST(GgufVocabulary, AnotherModelIsRefused) {
-  EXPECT_EQ(Refusal({.model = "llama"}),
-            "tokenizer.ggml.model is 'llama'; only 'gpt2' (byte-level BPE) is built");
+  EXPECT_EQ(Refusal({.model = "t5"}),
+            "tokenizer.ggml.model is 't5'; built are 'gpt2' (byte-level BPE) and 'llama' "
+            "(SentencePiece BPE)");
 }
 
 TEST(GgufVocabulary, AnEntryThatWouldChangeIdsIsRefusedAndNotIgnored) {
   for (const std::string name : {"add_eos_token", "add_sep_token", "add_space_prefix"}) {
     const std::string key = "tokenizer.ggml." + name;
     EXPECT_EQ(Refusal({}, [&](GgufWriter& writer) { writer.Bool(key, true); }),
-              key + " is true; byte-level BPE here supports only false");
+              key + " is true; only false is built for this vocabulary");
   }
   EXPECT_EQ(
       Refusal({}, [](GgufWriter& w) { w.String("tokenizer.ggml.precompiled_charsmap", "x"); }),
@@ -135,6 +136,56 @@ TEST(GgufVocabulary, AKindOutOfRangeIsRefused) {
   EXPECT_EQ(Refusal({.kinds = {3, 1, 7, 1, 3}}),
             "tokenizer.ggml.token_type[2] is 7; expected 1 to 6");
   EXPECT_NE(Refusal({.kinds = {3, 1, -1, 1, 3}}), "accepted");
+}
+
+// --- SentencePiece ---
+
+const Change kScores = [](GgufWriter& writer) {
+  const std::vector<float> scores = {0, -1, -2, -3.5F, 0};
+  writer.Floats("tokenizer.ggml.scores", scores);
+};
+
+TEST(GgufVocabulary, ASentencePieceVocabularyHasScoresAndSpaceMarks) {
+  const auto vocabulary = Read({.model = "llama", .pre = "default"}, kScores);
+  ASSERT_TRUE(vocabulary.ok()) << vocabulary.status();
+  EXPECT_EQ(vocabulary->scores, (std::vector<float>{0, -1, -2, -3.5F, 0}));
+  EXPECT_TRUE(vocabulary->merges.empty());
+  ASSERT_TRUE(vocabulary->space_marks.has_value());
+  EXPECT_EQ(vocabulary->space_marks->prefix, SpaceMarks::Prefix::kEach);
+  EXPECT_TRUE(vocabulary->space_marks->strips_first_space);
+  EXPECT_TRUE(vocabulary->adds_bos) << "such models begin a text with BOS unless the file says no";
+  EXPECT_FALSE(Read({})->space_marks.has_value());
+}
+
+TEST(GgufVocabulary, FlagsOfASentencePieceVocabularyAreHonoured) {
+  const auto vocabulary = Read({.model = "llama", .pre = std::nullopt}, [](GgufWriter& writer) {
+    kScores(writer);
+    writer.Bool("tokenizer.ggml.add_bos_token", false);
+    writer.Bool("tokenizer.ggml.add_space_prefix", false);
+  });
+  ASSERT_TRUE(vocabulary.ok()) << vocabulary.status();
+  EXPECT_FALSE(vocabulary->adds_bos);
+  EXPECT_EQ(vocabulary->space_marks->prefix, SpaceMarks::Prefix::kNone);
+  EXPECT_FALSE(vocabulary->space_marks->strips_first_space);
+}
+
+TEST(GgufVocabulary, WhatASentencePieceVocabularyHereCannotDoIsRefused) {
+  EXPECT_EQ(Refusal({.model = "llama", .pre = "llama-bpe"}, kScores),
+            "pre-tokenizer 'llama-bpe' does not go with a SentencePiece vocabulary; known is "
+            "default");
+  EXPECT_NE(Refusal({.model = "llama", .pre = "default"}), "accepted") << "no scores";
+  EXPECT_EQ(Refusal({.model = "llama", .pre = "default"},
+                    [](GgufWriter& writer) {
+                      writer.Floats("tokenizer.ggml.scores", std::vector<float>{});
+                    }),
+            "tokenizer.ggml.scores has 0 entries for 5 tokens");
+  EXPECT_EQ(Refusal({.model = "llama", .pre = "default"},
+                    [](GgufWriter& writer) {
+                      kScores(writer);
+                      writer.Bool("tokenizer.ggml.remove_extra_whitespaces", true);
+                    }),
+            "tokenizer.ggml.remove_extra_whitespaces is true; only false is built for this "
+            "vocabulary");
 }
 
 }  // namespace

@@ -65,8 +65,8 @@ TEST_P(ModelTemplate, EqualsJinja2OnEveryConversationAndRefusesWhatItRefuses) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Published, ModelTemplate,
-                         testing::Values("llama-3.0", "llama-3.1", "qwen2", "qwen2.5", "mistral-v1",
-                                         "mistral-v3", "smollm2", "zephyr", "chatml"),
+                         testing::Values("llama-2", "llama-3.0", "llama-3.1", "qwen2", "qwen2.5",
+                                         "mistral-v1", "mistral-v3", "smollm2", "zephyr", "chatml"),
                          [](const auto& named) {
                            std::string name = named.param;
                            for (char& c : name) c = c == '-' || c == '.' ? '_' : c;

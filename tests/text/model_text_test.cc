@@ -94,6 +94,20 @@ TEST(ModelText, G13_ConfigurationsThatContradictTheTokenizerAreRefused) {
   }
 }
 
+TEST(ModelText, AConfiguredSpaceBeforeATextMustBeTheTokenizersOwn) {
+  const Directory directory;
+  std::ifstream file(PAGODA_SOURCE_DIR "/tests/oracle/goldens/sentence_piece/tokenizer.json");
+  directory.Write("tokenizer.json", std::string{std::istreambuf_iterator<char>(file), {}});
+  directory.Write("tokenizer_config.json", R"({"add_prefix_space": true, "eos_token": "</s>"})");
+  const auto text = directory.Load();
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_TRUE(text->tokenizer->strips_first_space());
+  const std::string refusal = directory.RefusalOf(R"({"add_prefix_space": false})");
+  EXPECT_NE(refusal.find("add_prefix_space: false, but the tokenizer.json puts a space before"),
+            std::string::npos)
+      << refusal;
+}
+
 TEST(ModelText, ADirectoryWithoutATokenizerIsRefusedWithThePath) {
   const Directory directory;
   directory.Remove("tokenizer.json");

@@ -186,5 +186,21 @@ TEST(TextStreamDeathTest, NothingFollowsTheEnd) {
   EXPECT_DEATH(stream.Append("x"), "check failed");
 }
 
+TEST(TextStream, A6_ASpaceAtTheVeryStartIsDroppedOnceAndStillCounted) {
+  for (const std::string first : {" ", " D", " Daily"}) {
+    TextStream stream(TextStream::FirstSpace::kDropped);
+    stream.Append(first);
+    std::string text = stream.Take(kNoLimit);
+    EXPECT_EQ(text, first.substr(1));
+    stream.Append("  new");
+    text += stream.Take(first.size() + 2);
+    EXPECT_EQ(text, first.substr(1) + "  ");
+    EXPECT_EQ(text + stream.Finish(first.size() + 4), first.substr(1) + "  ne");
+  }
+  TextStream stream(TextStream::FirstSpace::kDropped);
+  stream.Append("x y");
+  EXPECT_EQ(stream.Finish(kNoLimit), "x y");
+}
+
 }  // namespace
 }  // namespace pagoda::text

@@ -8,7 +8,7 @@
 
 #include "base/check.h"
 #include "formats/json_document.h"
-#include "text/byte_bpe_tokenizer.h"
+#include "text/make_tokenizer.h"
 #include "text/tokenizer_json.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -18,13 +18,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!document.ok()) return 0;
   const auto vocabulary = pagoda::text::ReadTokenizerJson(**document);
   if (!vocabulary.ok()) return 0;
-  const auto tokenizer = pagoda::text::MakeByteBpeTokenizer(*vocabulary);
+  const auto tokenizer = pagoda::text::MakeTokenizer(*vocabulary);
   if (!tokenizer.ok()) return 0;
-  for (const char* const words : {"ab a1 cab", "<s> <x>ab<x> ", "\xc3\xa9 12\n\n"}) {
+  for (const std::string_view words : {"ab a1 cab", "<s> <x>ab<x> ", "\xc3\xa9 12\n\n"}) {
     const auto ids = (*tokenizer)->Encode(words, Tokenizer::Specials::kControl);
     const auto again = (*tokenizer)->Encode(words, Tokenizer::Specials::kControl);
     PAGODA_CHECK(ids.ok() == again.ok());
     if (!ids.ok()) continue;
+    PAGODA_CHECK(ids->size() <= (*tokenizer)->MaxTokens(words.size()));
     PAGODA_CHECK(*ids == *again);
     for (const pagoda::base::TokenId id : *ids) {
       PAGODA_CHECK(id < (*tokenizer)->vocabulary_size());
