@@ -2,8 +2,8 @@
 
 #include <cstddef>
 
-// Changing stacks by hand: the one place beside kernels/cuda/primitives.cuh that holds assembly.
-// x86-64 with the System V convention.
+// Changing stacks by hand: the one place beside kernels/cuda/primitives.cuh that holds assembly,
+// for x86-64 with the System V convention. fiber_switch_boost.cc has the same by Boost.Context.
 extern "C" {
 
 // Saves the caller's registers on its stack and that stack's top in *saved; goes on where the stack
