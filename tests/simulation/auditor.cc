@@ -190,12 +190,12 @@ bool Auditor::IsClean() const {
   return true;
 }
 
-void Auditor::TakeEffects(const StepPlan& plan, bool is_clean) {
+void Auditor::TakeEffects(const StepPlan& plan) {
   for (const scheduler::MemoryEffect& effect : plan.memory_effects) {
     if (effect.kind == scheduler::MemoryEffect::Kind::kCopy) {
       CheckCopy(plan.copies[effect.index], plan);
     } else {
-      TakeHandOut(plan.zeros[effect.index].block.value(), plan, is_clean);
+      TakeHandOut(plan.zeros[effect.index].block.value(), plan);
     }
   }
   for (const std::uint32_t block : unclaimed_) {
@@ -223,7 +223,7 @@ std::uint32_t Auditor::TenantWithMore() const {
 }
 
 // A zeroed block was handed out, or is one that a flush had freed.
-void Auditor::TakeHandOut(std::uint32_t block, const StepPlan& plan, bool is_clean) {
+void Auditor::TakeHandOut(std::uint32_t block, const StepPlan& plan) {
   Book& book = books_[block];
   PAGODA_CHECK_MSG(book.named_by <= fenced_, "audit: a block is handed out before its fence");
   const BlockState now = state_.pool.state(base::BlockId(block));
@@ -240,10 +240,6 @@ void Auditor::TakeHandOut(std::uint32_t block, const StepPlan& plan, bool is_cle
   }
   const LiveRequest& live = state_.RequestOf(state_.SequenceIn(base::SlotId(slot)));
   const std::uint32_t taker = live.request->tenant.value();
-  if (is_clean) {
-    if (book.state == BlockState::kCached) CheckEviction(block, taker);
-    ++tenants_[taker].used;
-  }
   ++tenants_[taker].handed_out;
   if (std::ranges::find(takers_, slot) == takers_.end()) takers_.push_back(slot);
   book.tenant = taker;
@@ -266,7 +262,8 @@ void Auditor::AfterPlan(const StepPlan* plan) {
     const bool is_clean = IsClean();
     CheckAdmissions();
     NoteHolders();
-    TakeEffects(*plan, is_clean);
+    if (is_clean) CheckEvictions(*plan);
+    TakeEffects(*plan);
     for (const scheduler::WorkItem& item : plan->work) CheckItem(*plan, item);
     CheckBounds(*plan);
     CountWaits(*plan);

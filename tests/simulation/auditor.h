@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "scheduler/scheduler_state.h"
@@ -77,6 +79,11 @@ class Auditor {
     base::RequestId id;
     std::uint32_t tenant = 0;
   };
+  // A block that the plan hands out, and two of them that may have been taken the other way round.
+  struct Taking {
+    std::uint32_t block = 0, taker = 0, slot = 0;
+  };
+  using Exchange = std::pair<std::ptrdiff_t, std::ptrdiff_t>;
   // What a table held at the last observation.
   struct SeenTable {
     std::uint64_t incarnation = 0;
@@ -94,11 +101,15 @@ class Auditor {
   void CheckAdmissions();
   void CheckRoom(base::SlotId slot) const;
   bool IsClean() const;
-  void TakeEffects(const scheduler::StepPlan& plan, bool is_clean);
-  void TakeHandOut(std::uint32_t block, const scheduler::StepPlan& plan, bool is_clean);
+  void TakeEffects(const scheduler::StepPlan& plan);
+  void TakeHandOut(std::uint32_t block, const scheduler::StepPlan& plan);
   std::uint32_t TenantWithMore() const;
-  void CheckEviction(std::uint32_t block, std::uint32_t taker);
-  void CheckRecency(std::uint32_t evicted) const;
+  void NoteTakings(const scheduler::StepPlan& plan);
+  std::vector<Exchange> PossibleExchanges(const scheduler::StepPlan& plan) const;
+  void CheckEvictions(const scheduler::StepPlan& plan);
+  const char* FaultOfTakings();
+  const char* FaultOfEviction(const Taking& taking) const;
+  const char* FaultOfRecency(std::uint32_t evicted) const;
   bool Survives(std::uint32_t block) const;
   void CheckCopy(const scheduler::BlockCopy& copy, const scheduler::StepPlan& plan);
   void CheckItem(const scheduler::StepPlan& plan, const scheduler::WorkItem& item);
@@ -129,6 +140,8 @@ class Auditor {
   std::vector<Runner> runners_;
   std::vector<Returner> returners_;
   std::vector<bool> was_new_;             // by place
+  std::vector<Taking> takings_;           // in order
+  std::vector<TenantBook> trial_;         // the tenants after them
   std::vector<bool> was_zeroed_;          // by block
   std::vector<bool> has_item_;            // by slot
   std::vector<std::uint32_t> takers_;     // slots that take blocks

@@ -86,58 +86,6 @@ void Auditor::CheckItem(const StepPlan& plan, const scheduler::WorkItem& item) {
   }
 }
 
-// ---- Who is evicted
-
-// Cached before the plan, and still there.
-bool Auditor::Survives(std::uint32_t block) const {
-  return books_[block].state == BlockState::kCached && !was_zeroed_[block] &&
-         state_.pool.state(base::BlockId(block)) == BlockState::kCached;
-}
-
-void Auditor::CheckEviction(std::uint32_t block, std::uint32_t taker) {
-  const std::uint32_t owner = books_[block].tenant;
-  TenantBook& loser = tenants_[owner];
-  const TenantBook& winner = tenants_[taker];
-  ++tally_[Seen::kAuditedEvictions];
-  ++tally_[owner == taker ? Seen::kEvictionsOfOwn : Seen::kEvictionsByOthers];
-  const std::int32_t above = loser.used - loser.reserve;
-  if (owner != taker) {
-    PAGODA_CHECK_MSG(above > 0, "audit: E1: an eviction by another cuts into a reserve");
-  } else {
-    PAGODA_CHECK_MSG(above >= 0, "audit: E2: a tenant below its reserve evicts its own");
-  }
-  const bool at_cap = winner.isolated && winner.used >= winner.reserve;
-  PAGODA_CHECK_MSG(!at_cap || owner == taker, "audit: an isolated tenant at R takes of others");
-  for (std::uint32_t other = 1; other < books_.size() && !at_cap; ++other) {
-    const bool was_free = books_[other].state == BlockState::kFree && !was_zeroed_[other];
-    PAGODA_CHECK_MSG(!was_free, "audit: an eviction while a block is free");
-    if (!Survives(other)) continue;
-    const std::uint32_t tenant = books_[other].tenant;
-    const std::int32_t others_above = tenants_[tenant].used - tenants_[tenant].reserve;
-    PAGODA_CHECK_MSG(others_above <= std::max(above, 0),
-                     "audit: another tenant is further above its reserve");
-    PAGODA_CHECK_MSG(others_above != above || above <= 0 || tenant >= owner,
-                     "audit: a tie goes to the lower tenant");
-  }
-  CheckRecency(block);
-  --loser.used;
-}
-
-void Auditor::CheckRecency(std::uint32_t evicted) const {
-  const Book& gone = books_[evicted];
-  for (std::uint32_t other = 1; other < books_.size(); ++other) {
-    const Book& kept = books_[other];
-    if (kept.tenant != gone.tenant || !Survives(other)) continue;
-    PAGODA_CHECK_MSG(kept.released_last >= gone.released_at,
-                     "audit: an eviction passes over a block that was released earlier");
-    const bool of_one_sequence = kept.released_at == gone.released_at &&
-                                 kept.released_from == gone.released_from &&
-                                 gone.released_from != kNobody;
-    PAGODA_CHECK_MSG(!of_one_sequence || kept.released_index < gone.released_index,
-                     "audit: a block is evicted before what stands on it");
-  }
-}
-
 // ---- Who is preempted
 
 // Whoever was handed a block, or still waits for one: a victim's blocks may come by a later fence.
