@@ -64,8 +64,6 @@ inline constexpr int kFewRows = 16;
 
 // --- attention ---------------------------------------------------------------------------------
 
-// Every shape fits the 99 KB that the smallest supported multiprocessors (sm_86, sm_89, sm_120)
-// have.
 struct AttentionShape {
   int head_size;
   int rows;  // packed query rows per CTA, 16 for each warp
@@ -114,26 +112,44 @@ struct KernelInfo {
   int num_threads;
   int ctas_per_sm;  // at least
   int shared_bytes;
+  int stages = 0, tile = 0;  // of asynchronous copies: how many, of so many tokens, or of K
 };
 
 constexpr KernelInfo ElementKernel(KernelId id, const char* name, std::size_t argument_bytes) {
   return {id, name, argument_bytes, kElementThreads, 4, 0};
 }
 constexpr KernelInfo GemmKernel(KernelId id, const char* name, const GemmShape& shape) {
-  return {id, name, sizeof(GemmArguments), GemmShape::kThreads, 2, shape.SharedBytes()};
+  return {id,
+          name,
+          sizeof(GemmArguments),
+          GemmShape::kThreads,
+          2,
+          shape.SharedBytes(),
+          shape.stages,
+          GemmShape::kInputTile};
 }
 constexpr KernelInfo AttentionKernel(KernelId id, const char* name, int head_size) {
   const AttentionShape shape = AttentionShapeOf(head_size);
-  return {id, name, sizeof(AttentionArguments), shape.NumThreads(), 1, shape.SharedBytes()};
+  return {id,
+          name,
+          sizeof(AttentionArguments),
+          shape.NumThreads(),
+          1,
+          shape.SharedBytes(),
+          shape.stages,
+          shape.tile};
 }
 
 constexpr KernelInfo DecodeKernel(KernelId id, const char* name, int head_size, int heads) {
+  const DecodeShape shape = DecodeShapeOf(head_size, heads);
   return {id,
           name,
           sizeof(DecodeArguments),
           DecodeShape::kThreads,
           1,
-          DecodeShapeOf(head_size, heads).SharedBytes()};
+          shape.SharedBytes(),
+          shape.stages,
+          shape.tile};
 }
 
 // In the order of KernelId.
@@ -168,6 +184,24 @@ inline constexpr KernelInfo kKernels[kNumKernels] = {
     ElementKernel(KernelId::kMergeDecode, "MergeDecode", sizeof(MergeArguments)),
     {KernelId::kSample, "Sample", sizeof(SampleArguments), kElementThreads, 4, kSampleSharedBytes},
 };
+
+// Shared memory of a multiprocessor: sm_86, sm_89 and sm_120 have the least, then sm_80, then
+// sm_90a and sm_100. A CTA may take all but 1 KB, which every resident CTA costs besides. One shape
+// serves all three: more stages where there is more room would be a matter of speed, and of nothing
+// else.
+inline constexpr int kSharedClasses[] = {100 * 1024, 164 * 1024, 228 * 1024};
+constexpr int CtasBySharedMemory(const KernelInfo& info, int class_bytes) {
+  return class_bytes / (info.shared_bytes + 1024);
+}
+constexpr bool EveryKernelFits() {
+  for (const KernelInfo& info : kKernels) {
+    for (const int bytes : kSharedClasses) {
+      if (CtasBySharedMemory(info, bytes) < info.ctas_per_sm) return false;
+    }
+  }
+  return true;
+}
+static_assert(EveryKernelFits());
 
 constexpr const KernelInfo& InfoOf(KernelId id) { return kKernels[static_cast<std::size_t>(id)]; }
 

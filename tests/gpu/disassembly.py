@@ -13,6 +13,7 @@ INTERNAL = re.compile(r"\(\.L_x_\d+\)|\$__internal_\d+_\$__cuda_sm\d+x?_"
                       r"(div_rn_noftz_f32_slowpath|sqrt_rn_f32_slowpath|div_u64|shflsync_bfly_p|warpsync)\)")
 # Double precision, library functions in place of exact_math.h, sums in an order that nobody decided, sums that flush subnormals.
 NEVER = re.compile(r"(DADD|DMUL|DFMA|DSETP|DMMA|MUFU\.(EX2|LG2|SIN|COS|TANH)|ATOM|ATOMS|ATOMG|RED|REDUX|FFMA\.FTZ|FFMA32I\.FTZ|HMMA\.\w+\.F16)\b")
+ROPES = {"Rope<1, 0>": "Rope", "Rope<0, 1>": "WriteKv", "Rope<1, 1>": "RopeAndWriteKv"}
 SPILLS = ("LDL", "STL")
 FUSED = ("FFMA", "FFMA32I", "FFMA2")
 EXP_FUSED = 9  # of base::Exp
@@ -24,7 +25,8 @@ def plain_name(mangled):
     length = re.match(r"\d+", rest).group()
     name = rest[len(length):len(length) + int(length)]
     arguments = re.findall(r"L[ib](\d+)E", rest[len(length) + int(length):].split("Ev", 1)[0])
-    return f"{name}<{', '.join(arguments)}>" if arguments else name
+    whole = f"{name}<{', '.join(arguments)}>" if arguments else name
+    return ROPES.get(whole, whole)
 
 
 class Code:
@@ -73,7 +75,7 @@ EXACT = {
     **{f"Attention<{head}>": attention(head) for head in (32, 64, 96, 128, 256)},
     **{f"Decode<{head}, {heads}>": decode(head, heads) for head in (32, 64, 96, 128, 256) for heads in (8, 16)},
     "RmsNorm": {"SHFL": 5, "HMMA": 0, "BAR": 0},
-    **{name: {"FUSED": 0, "BAR": 0, "SHFL": 0, "HMMA": 0} for name in ("Add", "Embed", "RoundRows", "Rope<0, 1>", "ZeroBlocks", "CopyBlocks")},
+    **{name: {"FUSED": 0, "BAR": 0, "SHFL": 0, "HMMA": 0} for name in ("Add", "Embed", "RoundRows", "WriteKv", "ZeroBlocks", "CopyBlocks")},
 }
 COPYING = re.compile(r"Gemm|Attention|Decode")
 

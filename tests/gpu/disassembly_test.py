@@ -54,7 +54,7 @@ class DisassemblyTest(unittest.TestCase):
 
     def test_names_are_those_of_the_table(self):
         self.assertEqual(disassembly.plain_name(NEW + "6DecodeILi256ELi16EEEvNS1_15DecodeArgumentsE"), "Decode<256, 16>")
-        self.assertEqual(disassembly.plain_name(NEW + "4RopeILb1ELb0EEEvNS1_13RopeArgumentsE"), "Rope<1, 0>")
+        self.assertEqual(disassembly.plain_name(NEW + "4RopeILb1ELb0EEEvNS1_13RopeArgumentsE"), "Rope")
 
 
 if __name__ == "__main__":
