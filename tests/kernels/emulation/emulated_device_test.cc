@@ -102,6 +102,13 @@ TEST_F(EmulatedDeviceTest, AKernelThatNeedsMoreSharedMemoryThanTheDeviceHasIsRef
               HasSubstr("the device has 16384"));
 }
 
+TEST(EmulatedDevice, MemoryThatTheSystemRefusesIsAnErrorWithItsBytes) {
+  const auto device = MakeEmulatedDevice({});
+  const absl::Status refused = device->Allocate(std::int64_t{1} << 60).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("refused 1152921504606846976 bytes"));
+}
+
 TEST(EmulatedDeviceDeathTest, MemoryFreedWithWorkPendingAborts) {
   const auto device = MakeEmulatedDevice({});
   EXPECT_DEATH(
