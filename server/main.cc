@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/runtime/clock.h"
 #include "base/runtime/log.h"
+#include "base/runtime/machine_memory.h"
 #include "base/status_macros.h"
 #include "server/config/check_config.h"
 #include "server/config/config_parser.h"
@@ -112,7 +113,8 @@ absl::StatusOr<ReloadReport> Reload(ServerStack* stack, Authenticator& authentic
 
 absl::Status Serve(const ServerConfig& config, ShutdownSignals& signals) {
   const base::ClockSource& clock = base::SystemClock();
-  PAGODA_RETURN_IF_ERROR(ServerStack::CheckTenants(config));
+  PAGODA_ASSIGN_OR_RETURN(const std::int64_t available, base::AvailableMemory());
+  PAGODA_RETURN_IF_ERROR(ServerStack::CheckStart(config, available));
   const std::unique_ptr<Authenticator> authenticator = MakeAuthenticator(config);
   FrontDesk desk(*authenticator);
   PAGODA_ASSIGN_OR_RETURN(const auto door, GrpcServer::Start(DoorOptions(config), desk, clock));
@@ -173,13 +175,28 @@ int DigestToken() {
   return 0;
 }
 
+// That a start would take the model, on a machine with memory enough: what is free now may be less
+// than at the start that is being prepared.
+absl::Status CheckModel(const ServerConfig& config) {
+  constexpr std::int64_t kEnough = std::int64_t{1} << 52;
+  PAGODA_RETURN_IF_ERROR(ServerStack::CheckStart(config, kEnough));
+  return ServerStack::CheckText(config);
+}
+
 int Run(const std::vector<std::string>& arguments) {
+  SilenceTransport();
   const absl::StatusOr<ParsedConfig> parsed = ParseConfig(arguments, ReadEnvironment());
   if (!parsed.ok()) {
     std::cerr << "pagoda-server: " << parsed.status().message() << "\n";
     return kExitUsage;
   }
   if (parsed->digest_token) return DigestToken();
+  if (parsed->checks_config) {
+    if (const absl::Status status = CheckModel(parsed->config); !status.ok()) {
+      std::cerr << "pagoda-server: " << status.message() << "\n";
+      return 1;
+    }
+  }
   if (parsed->asks_to_exit) {
     std::cout << parsed->print;
     return 0;

@@ -150,6 +150,33 @@ void LogModel(const ServerConfig& config, const model::ModelInfo& info,
                              " bytes per token"));
 }
 
+kernels::PackLayout LayoutOf(const ServerConfig& config) {
+  return config.device == "cpu" ? kernels::PackLayout::kColumnPanels
+                                : kernels::PackLayout::kBf16Rows;
+}
+
+// What is packed must stay in memory; what is used in place lies in the file's mapping, which the
+// system may drop and read again.
+absl::Status CheckWeightsFit(const ServerConfig& config, std::int64_t packed_bytes,
+                             std::int64_t available_bytes) {
+  const std::int64_t pool_bytes = config.kv_cache_bytes.value_or(0);
+  if (packed_bytes + pool_bytes <= available_bytes) return absl::OkStatus();
+  const std::string weights = absl::StrCat("too little memory: the weights of ", config.model,
+                                           " take ", base::FormatBytes(packed_bytes), " packed");
+  const std::string available = absl::StrCat(
+      base::FormatBytes(available_bytes), " are available to this process; free memory, raise the ",
+      "limit of its container, ");
+  if (packed_bytes > available_bytes) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(weights, ", ", available,
+                     "or serve smaller weights (pagoda plan says what a model takes)"));
+  }
+  return absl::ResourceExhaustedError(
+      absl::StrCat(weights, " and --kv-cache-memory asks for ", base::FormatBytes(pool_bytes), ", ",
+                   base::FormatBytes(packed_bytes + pool_bytes), " in all, ", available,
+                   "or lower --kv-cache-memory"));
+}
+
 std::uint64_t DrawBootId() {
   const scheduler::NamespaceMinter::Secret secret = DrawSecret();
   std::uint64_t id = 0;
@@ -270,8 +297,7 @@ void ServerStack::Wire(Parts parts) {
   monitor_ = std::make_unique<Monitor>(monitoring, *pipeline_, desk_.lifecycle(), clock_);
 }
 
-absl::Status ServerStack::CheckTenants(const ServerConfig& config) {
-  if (config.tenant_settings.empty() && config.prefix_settings.empty()) return absl::OkStatus();
+absl::Status ServerStack::CheckStart(const ServerConfig& config, std::int64_t available_bytes) {
   PAGODA_ASSIGN_OR_RETURN(const auto checkpoint, model::Checkpoint::Open(config.model));
   PAGODA_ASSIGN_OR_RETURN(const model::LoadPlan plan,
                           model::PlanLoad(*checkpoint,
@@ -279,16 +305,16 @@ absl::Status ServerStack::CheckTenants(const ServerConfig& config) {
                                            .kv_cache_dtype = config.kv_cache_dtype,
                                            .block_size = config.block_size,
                                            .max_model_len = config.max_model_len},
-                                          kernels::PackLayout::kColumnPanels));
-  PAGODA_ASSIGN_OR_RETURN(const std::int64_t available, base::AvailableMemory());
+                                          LayoutOf(config)));
+  PAGODA_RETURN_IF_ERROR(CheckWeightsFit(config, plan.weights.packed_bytes, available_bytes));
   PAGODA_ASSIGN_OR_RETURN(
       const model::KvMemoryAnswer memory,
-      model::ChooseKvMemory(
-          {.asked_bytes = config.kv_cache_bytes,
-           .available_bytes = std::max<std::int64_t>(0, available - plan.memory.weight_bytes),
-           .bytes_per_block = plan.memory.kv_bytes_per_block,
-           .blocks_per_full_request = plan.memory.BlocksPerFullRequest(),
-           .max_num_seqs = config.max_num_seqs}));
+      model::ChooseKvMemory({.asked_bytes = config.kv_cache_bytes,
+                             .available_bytes = available_bytes - plan.weights.packed_bytes,
+                             .bytes_per_block = plan.memory.kv_bytes_per_block,
+                             .blocks_per_full_request = plan.memory.BlocksPerFullRequest(),
+                             .max_num_seqs = config.max_num_seqs}));
+  if (config.tenant_settings.empty() && config.prefix_settings.empty()) return absl::OkStatus();
   const std::int32_t max_model_len =
       config.max_model_len == 0 ? plan.config.context_length : config.max_model_len;
   scheduler::SchedulerConfig scheduling =
@@ -301,6 +327,11 @@ absl::Status ServerStack::CheckTenants(const ServerConfig& config) {
     PAGODA_RETURN_IF_ERROR(CheckPrefixes(config, prefixes, scheduling));
   }
   return CheckScheduling(config, scheduling);
+}
+
+absl::Status ServerStack::CheckText(const ServerConfig& config) {
+  ServedModel served;
+  return LoadText(config.model, served);
 }
 
 absl::StatusOr<ReloadReport> ServerStack::ReloadTenants(Authenticator& authenticator) {

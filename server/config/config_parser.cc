@@ -4,10 +4,13 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "base/status_macros.h"
@@ -40,7 +43,8 @@ void AddModelFlags(CLI::App& app, ServerConfig& config) {
       ->group(group);
   app.add_option("--served-model-name", config.served_model_name,
                  "Name that requests may use; repeat for more. Default: the file's name")
-      ->group(group);
+      ->group(group)
+      ->default_str("");
   app.add_option("--device", config.device,
                  "cpu; emulated-cuda: the CUDA kernels on the host, for tests; cuda")
       ->group(group)
@@ -159,7 +163,10 @@ void AddOtherFlags(CLI::App& app, Requests& requests) {
   app.add_flag("--print-config", requests.print_config, "Print every value and where it came from")
       ->group(group)
       ->configurable(false);
-  app.add_flag("--check-config", requests.check_config, "Check the configuration and exit")
+  app.add_flag(
+         "--check-config", requests.check_config,
+         "Check the configuration, and that the model can be loaded with it, and exit; how much "
+         "memory is free does not matter")
       ->group(group)
       ->configurable(false);
   app.add_flag("--digest-token", requests.digest_token,
@@ -169,6 +176,7 @@ void AddOtherFlags(CLI::App& app, Requests& requests) {
   app.allow_config_extras(CLI::config_extras_mode::error);
   app.footer(
       "Every flag is also an environment variable (PAGODA_MAX_NUM_SEQS=32) and a key of --config.\n"
+      "A list is NAME,NAME in the environment and [NAME, NAME] in the file.\n"
       "Order: flag, environment, file, default.");
 }
 
@@ -186,6 +194,8 @@ bool IsOnCommandLine(std::span<const std::string> arguments, const std::string& 
   });
 }
 
+bool IsList(const CLI::Option& option) { return option.get_items_expected_max() > 1; }
+
 // Variables become arguments, unless a flag says otherwise: so they stand above the file.
 absl::StatusOr<std::vector<std::string>> AddEnvironment(CLI::App& app,
                                                         std::span<const std::string> arguments,
@@ -197,7 +207,15 @@ absl::StatusOr<std::vector<std::string>> AddEnvironment(CLI::App& app,
     const auto found = environment.find(VariableOf(flag));
     if (flag.empty() || found == environment.end()) continue;
     unknown.erase(found->first);
-    if (!IsOnCommandLine(arguments, flag)) all.push_back("--" + flag + "=" + found->second);
+    if (IsOnCommandLine(arguments, flag)) continue;
+    const std::string argument = "--" + flag + "=";
+    if (!IsList(*option)) {
+      all.push_back(argument + found->second);
+      continue;
+    }
+    for (const absl::string_view part : absl::StrSplit(found->second, ',')) {
+      all.push_back(absl::StrCat(argument, part));
+    }
   }
   if (!unknown.empty()) {
     return absl::InvalidArgumentError(absl::StrCat("environment variable ", unknown.begin()->first,
@@ -206,7 +224,18 @@ absl::StatusOr<std::vector<std::string>> AddEnvironment(CLI::App& app,
   return all;
 }
 
-std::string Quoted(const std::string& text) { return "\"" + text + "\""; }
+std::string Quoted(const std::string& text) {
+  const char* const quote = text.find('"') == std::string::npos ? "\"" : "'";
+  return quote + text + quote;
+}
+
+std::string ListOf(const std::vector<std::string>& values) {
+  return absl::StrCat(
+      "[",
+      absl::StrJoin(values, ", ",
+                    [](std::string* out, const auto& value) { out->append(Quoted(value)); }),
+      "]");
+}
 
 std::string PrintConfig(CLI::App& app, std::span<const std::string> arguments,
                         const Environment& environment) {
@@ -223,16 +252,11 @@ std::string PrintConfig(CLI::App& app, std::span<const std::string> arguments,
       source = "file";
     }
     std::string value = option->get_default_str();
-    if (value == "[]") value.clear();  // how CLI11 writes an empty list
-    if (option->count() > 0) {
-      value.clear();
-      for (const std::string& result : option->results()) {
-        value += (value.empty() ? "" : " ") + result;
-      }
-    }
+    const std::vector<std::string>& given = option->results();
+    if (!given.empty()) value = given.front();
     // An empty value cannot be read back: it is shown, as a comment.
-    absl::StrAppend(&out, value.empty() ? "# " : "", flag, " = ", Quoted(value), "  # ", source,
-                    "\n");
+    absl::StrAppend(&out, value.empty() ? "# " : "", flag, " = ",
+                    given.size() > 1 ? ListOf(given) : Quoted(value), "  # ", source, "\n");
   }
   return out;
 }
@@ -263,6 +287,8 @@ Environment ReadEnvironment() {
   return found;
 }
 
+void SilenceTransport() { setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0); }
+
 absl::StatusOr<ParsedConfig> ParseConfig(std::span<const std::string> arguments,
                                          const Environment& environment) {
   ParsedConfig parsed;
@@ -292,6 +318,7 @@ absl::StatusOr<ParsedConfig> ParseConfig(std::span<const std::string> arguments,
   if (requests.digest_token) {
     return ParsedConfig{.config = {}, .print = {}, .asks_to_exit = true, .digest_token = true};
   }
+  parsed.checks_config = requests.check_config;
   parsed.asks_to_exit = requests.print_config || requests.check_config;
   if (requests.print_config) parsed.print = PrintConfig(app, arguments, environment);
   if (!requests.print_config || requests.check_config) {

@@ -26,6 +26,8 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 // Two tenants, and a prefix that only alpha reads.
+constexpr std::int64_t kPlenty = std::int64_t{1} << 40;  // of memory
+
 class PublicPrefixes : public testing::Test {
  protected:
   void SetUp() override {
@@ -92,7 +94,8 @@ class PublicPrefixes : public testing::Test {
 };
 
 TEST_F(PublicPrefixes, OneIsComputedBeforeReadyAndReadByThoseItNamesAlone) {
-  ASSERT_TRUE(ServerStack::CheckTenants(config_).ok()) << ServerStack::CheckTenants(config_);
+  ASSERT_TRUE(ServerStack::CheckStart(config_, kPlenty).ok())
+      << ServerStack::CheckStart(config_, kPlenty);
   Start();
   const auto blocks = desk_->installed()->engine_stats().scheduler.blocks_public;
   EXPECT_GT(blocks, 1);
@@ -114,7 +117,7 @@ TEST_F(PublicPrefixes, OneThatDoesNotFitIsRefusedBeforeAnythingIsBoundWithTheNum
   PublicPrefixSettings& prefix = config_.prefix_settings.front();
   for (int i = 0; i < 10; ++i) prefix.text += prefix.text.substr(0, 200) + " and on";
   config_.max_model_len = 64;
-  EXPECT_THAT(ServerStack::CheckTenants(config_).message(),
+  EXPECT_THAT(ServerStack::CheckStart(config_, kPlenty).message(),
               AllOf(HasSubstr("--public-prefixes prefixes.conf: prefix manual"),
                     HasSubstr("64 (--max-model-len)")));
 }

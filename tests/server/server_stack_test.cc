@@ -1,5 +1,6 @@
 #include "server/server_stack.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -11,6 +12,11 @@
 
 namespace pagoda::server {
 namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr std::int64_t kPlenty = std::int64_t{1} << 40;  // of memory
 
 class TinyServer : public testing::Test {
  protected:
@@ -59,17 +65,50 @@ TEST_F(TinyServer, ReservesThatDoNotFitThePoolAreRefusedByTheirTenantsWithBothNu
     tenant.max_queued_tokens = 1000;
     tenant.reserve_blocks = 10;
   }
-  EXPECT_TRUE(ServerStack::CheckTenants(config_).ok()) << ServerStack::CheckTenants(config_);
+  EXPECT_TRUE(ServerStack::CheckStart(config_, kPlenty).ok())
+      << ServerStack::CheckStart(config_, kPlenty);
   config_.tenant_settings[0].reserve_blocks = 1'000'000;
-  const absl::Status status = ServerStack::CheckTenants(config_);
+  const absl::Status status = ServerStack::CheckStart(config_, kPlenty);
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_NE(status.message().find("--tenants tenants.conf"), absl::string_view::npos);
   EXPECT_NE(status.message().find("10000"), absl::string_view::npos) << status;
   config_.tenant_settings[0].reserve_blocks = 10;
   config_.tenant_settings[1].weight = 0;
-  EXPECT_NE(ServerStack::CheckTenants(config_).message().find("tenant beta, weight"),
+  EXPECT_NE(ServerStack::CheckStart(config_, kPlenty).message().find("tenant beta, weight"),
             absl::string_view::npos)
-      << ServerStack::CheckTenants(config_);
+      << ServerStack::CheckStart(config_, kPlenty);
+}
+
+TEST_F(TinyServer, WeightsThatDoNotFitIntoMemoryAreRefusedBeforeTheyArePackedWithBothNumbers) {
+  const absl::Status status = ServerStack::CheckStart(config_, 10'000);
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(status.message(), AllOf(HasSubstr("the weights of"), HasSubstr("KiB packed"),
+                                      HasSubstr("9.8 KiB are available"), HasSubstr("smaller")));
+  config_.kv_cache_bytes.reset();  // auto
+  EXPECT_THAT(ServerStack::CheckStart(config_, 10'000).message(), HasSubstr("9.8 KiB are"));
+}
+
+TEST_F(TinyServer, APoolThatDoesNotFitBesideTheWeightsIsRefusedBeforeTheyArePacked) {
+  constexpr std::int64_t kPool = std::int64_t{1} << 30;
+  config_.kv_cache_bytes = kPool;
+  EXPECT_TRUE(ServerStack::CheckStart(config_, kPool + (1 << 20)).ok());
+  const absl::Status status = ServerStack::CheckStart(config_, kPool);  // none for the weights
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(status.message(),
+              AllOf(HasSubstr("--kv-cache-memory asks for 1.0 GiB"), HasSubstr("the weights of"),
+                    HasSubstr("1.0 GiB are available"), HasSubstr("lower --kv-cache-memory")));
+}
+
+// What --check-config tells.
+TEST_F(TinyServer, AModelThatIsCutOrTooShortForWhatIsAskedIsFoundWithoutLoading) {
+  EXPECT_TRUE(ServerStack::CheckText(config_).ok());
+  config_.max_model_len = 100'000;
+  EXPECT_THAT(ServerStack::CheckStart(config_, kPlenty).message(), HasSubstr("max-model-len"));
+  config_.max_model_len = 0;
+  std::filesystem::resize_file(config_.model, std::filesystem::file_size(config_.model) / 2);
+  EXPECT_THAT(ServerStack::CheckStart(config_, kPlenty).message(), HasSubstr(config_.model));
+  std::filesystem::resize_file(config_.model, 100);
+  EXPECT_FALSE(ServerStack::CheckText(config_).ok());
 }
 
 TEST_F(TinyServer, AStartedStackServesUntilItIsDrained) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -86,6 +87,75 @@ TEST_F(ConfigTest, PrintedConfigCanBeReadBack) {
   EXPECT_TRUE(parsed->config.anonymous);
 }
 
+// Every key with a value that is not its default.
+TEST_F(ConfigTest, WhatIsPrintedOfEveryKeyIsReadBackTheSame) {
+  const std::vector<std::string> flags = {"--served-model-name=a b",
+                                          "--served-model-name=c\"d",
+                                          "--device=emulated-cuda",
+                                          "--max-model-len=9",
+                                          "--activation-dtype=f32",
+                                          "--kv-cache-dtype=f32",
+                                          "--threads=3",
+                                          "--kv-cache-memory=1.5 GiB",
+                                          "--max-num-seqs=7",
+                                          "--max-num-batched-tokens=99",
+                                          "--block-size=32",
+                                          "--max-queued-requests=5",
+                                          "--max-queued-tokens=123456789012",
+                                          "--cached-block-ttl=0.25",
+                                          "--public-prefixes=p 1.conf",
+                                          "--text-threads=4",
+                                          "--listen=[::1]:0",
+                                          "--port-file=port,file",
+                                          "--admin-listen=127.0.0.1:1",
+                                          "--drain-timeout=1.5",
+                                          "--slow-reader-grace=2.5",
+                                          "--max-request-size=1MiB",
+                                          "--min-ping-interval=3.5",
+                                          "--journal-dir=/a folder",
+                                          "--journal-memory=2MiB",
+                                          "--log-level=debug",
+                                          "--tls-cert=c.pem",
+                                          "--tls-key=k.pem",
+                                          "--tls-client-ca=ca.pem",
+                                          "--tenants=t.conf",
+                                          "--anonymous",
+                                          "--print-config"};
+  const auto printed = Parse(flags);
+  ASSERT_TRUE(printed.ok()) << printed.status();
+  EXPECT_THAT(printed->print, testing::Not(HasSubstr("default")));
+  EXPECT_THAT(printed->print, testing::Not(HasSubstr("\n# ")));
+  EXPECT_THAT(printed->print, HasSubstr("served-model-name = [\"a b\", 'c\"d']  # flag\n"));
+  const std::string file = Write("printed.conf", printed->print);
+  const auto again = ParseConfig(std::vector<std::string>{"--config", file, "--print-config"}, {});
+  ASSERT_TRUE(again.ok()) << again.status();
+  std::string expected = printed->print;
+  for (std::size_t at = 0; (at = expected.find("  # flag", at)) != std::string::npos;) {
+    expected.replace(at, 8, "  # file");
+  }
+  EXPECT_EQ(again->print, expected);
+  EXPECT_EQ(again->config.served_model_name, (std::vector<std::string>{"a b", "c\"d"}));
+}
+
+TEST_F(ConfigTest, AListIsSeparatedByCommasInTheEnvironmentAndCanStandInAFile) {
+  const std::vector<std::string> both = {"a", "b c"};
+  const auto parsed = Parse({}, {{"PAGODA_SERVED_MODEL_NAME", "a,b c"}});
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(parsed->config.served_model_name, both);
+  const auto read = Parse({"--config", Write("l.conf", "served-model-name = [\"a\", \"b c\"]\n")});
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->config.served_model_name, both);
+}
+
+TEST_F(ConfigTest, GrpcIsSilentUnlessTheEnvironmentSaysOtherwise) {
+  unsetenv("GRPC_VERBOSITY");
+  SilenceTransport();
+  EXPECT_STREQ(getenv("GRPC_VERBOSITY"), "NONE");
+  setenv("GRPC_VERBOSITY", "debug", 1);
+  SilenceTransport();
+  EXPECT_STREQ(getenv("GRPC_VERBOSITY"), "debug");
+}
+
 TEST_F(ConfigTest, UnknownNamesAreRefusedWhereverTheyStand) {
   EXPECT_THAT(Refusal({"--max-num-seq", "3"}), HasSubstr("--max-num-seq"));
   EXPECT_THAT(Refusal({}, {{"PAGODA_MAX_NUM_SEQ", "3"}}),
@@ -147,6 +217,7 @@ TEST_F(ConfigTest, HelpShowsGroupsAndExits) {
        {"Model", "Capacity", "Serving", "Security", "--kv-cache-memory", "PAGODA_"}) {
     EXPECT_THAT(parsed->print, HasSubstr(word));
   }
+  EXPECT_THAT(parsed->print, testing::Not(HasSubstr("[]")));
 }
 
 }  // namespace
