@@ -115,8 +115,9 @@ absl::Status ReplyModel(const FrontDesk& desk, const Bytes& bytes, const Unary& 
   return absl::OkStatus();
 }
 
-absl::Status ReplyModels(const FrontDesk& desk, const Unary& call) {
+absl::Status ReplyModels(const FrontDesk& desk, const Bytes& bytes, const Unary& call) {
   PAGODA_ASSIGN_OR_RETURN(const Entered entered, Enter(desk, *call.context));
+  PAGODA_RETURN_IF_ERROR(ParseMessage<v1::ListModelsRequest>(bytes).status());
   v1::ListModelsResponse reply;
   *reply.add_models() = ToModel(entered.pipeline->model());
   call.Reply(reply);
@@ -173,9 +174,10 @@ ServerUnaryReactor* InferenceService::GetModel(Context* context, const Bytes* re
   return FailUnlessOk(ReplyModel(desk_, *request, call), call);
 }
 
-ServerUnaryReactor* InferenceService::ListModels(Context* context, const Bytes*, Bytes* response) {
+ServerUnaryReactor* InferenceService::ListModels(Context* context, const Bytes* request,
+                                                 Bytes* response) {
   const Unary call{context, response, context->DefaultReactor()};
-  return FailUnlessOk(ReplyModels(desk_, call), call);
+  return FailUnlessOk(ReplyModels(desk_, *request, call), call);
 }
 
 }  // namespace pagoda::server

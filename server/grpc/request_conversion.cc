@@ -1,6 +1,7 @@
 #include "server/grpc/request_conversion.h"
 
 #include <utility>
+#include <vector>
 
 #include "base/status_macros.h"
 #include "base/strings.h"
@@ -15,8 +16,15 @@ absl::Status NotBuilt(std::string_view field) {
       reason::kNotBuilt);
 }
 
-absl::Status CheckBuilt(const v1::RequestOptions& options) {
-  if (!options.adapter().empty()) return NotBuilt("options.adapter");
+template <typename Request>
+absl::Status CheckBuilt(const Request& request) {
+  if (!request.options().adapter().empty()) return NotBuilt("options.adapter");
+  if (request.options().skip_reading_prefix_cache()) {
+    return NotBuilt("options.skip_reading_prefix_cache");
+  }
+  if (request.sampling().has_structured_output()) return NotBuilt("sampling.structured_output");
+  if (request.stop().has_thinking_token_budget()) return NotBuilt("stop.thinking_token_budget");
+  if (request.stop().has_repetition_detection()) return NotBuilt("stop.repetition_detection");
   return absl::OkStatus();
 }
 
@@ -64,7 +72,7 @@ void SetOutput(const v1::OutputParameters& output, CallInput& input) {
 // The parts that Generate and Chat share.
 template <typename Request>
 absl::StatusOr<CallInput> SharedParts(const Request& request) {
-  PAGODA_RETURN_IF_ERROR(CheckBuilt(request.options()));
+  PAGODA_RETURN_IF_ERROR(CheckBuilt(request));
   CallInput input;
   input.model = request.model();
   SetSampling(request.sampling(), input.fields);
@@ -118,6 +126,36 @@ TextPrompt ToText(Request& request) {
 }
 
 }  // namespace
+
+absl::Status CheckFieldsKnown(const google::protobuf::Message& message) {
+  using google::protobuf::FieldDescriptor;
+  std::vector<const google::protobuf::Message*> parts = {&message};
+  std::vector<const FieldDescriptor*> fields;
+  while (!parts.empty()) {
+    const google::protobuf::Message& part = *parts.back();
+    parts.pop_back();
+    const google::protobuf::Reflection& reflection = *part.GetReflection();
+    if (const auto& unknown = reflection.GetUnknownFields(part); !unknown.empty()) {
+      return base::WithReason(
+          absl::UnimplementedError(absl::StrCat(
+              part.GetDescriptor()->full_name(), ": this server knows no field of number ",
+              unknown.field(0).number(), "; leave it out, or ask a server that knows it")),
+          reason::kNotBuilt);
+    }
+    reflection.ListFields(part, &fields);
+    for (const FieldDescriptor* const field : fields) {
+      if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE || field->is_map()) continue;
+      if (!field->is_repeated()) {
+        parts.push_back(&reflection.GetMessage(part, field));
+        continue;
+      }
+      for (int i = 0; i < reflection.FieldSize(part, field); ++i) {
+        parts.push_back(&reflection.GetRepeatedMessage(part, field, i));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
 
 absl::StatusOr<CallInput> ToCallInput(v1::GenerateRequest& request) {
   PAGODA_ASSIGN_OR_RETURN(CallInput input, SharedParts(request));

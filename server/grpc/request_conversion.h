@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/field_error.h"
 #include "base/instant.h"
+#include "base/status_macros.h"
 #include "pagoda/v1/inference.pb.h"
 #include "server/core/call_input.h"
 #include "server/core/refusal.h"
@@ -28,14 +29,21 @@ absl::StatusOr<PromptInput> ToPromptInput(v1::TokenizeRequest& request);
 base::Instant ToInstant(std::chrono::system_clock::time_point deadline,
                         std::chrono::system_clock::time_point wall_now, base::Instant now);
 
-// The bytes of a call as a message. Messages are parsed here and not by gRPC, which answers a
-// malformed one (text that is not UTF-8, say) with UNIMPLEMENTED.
+// UNIMPLEMENTED with the number of a field that this server does not know, in whatever part of the
+// message it is: what a newer client asks for is not passed over.
+absl::Status CheckFieldsKnown(const google::protobuf::Message& message);
+
+// The bytes of a call as a message, every field of it known. Messages are parsed here and not by
+// gRPC, which answers a malformed one (text that is not UTF-8, say) with UNIMPLEMENTED.
 template <typename Message>
 absl::StatusOr<Message> ParseMessage(const ::grpc::ByteBuffer& bytes) {
   ::grpc::ByteBuffer copy = bytes;  // shares the slices
   ::grpc::ProtoBufferReader reader(&copy);
   Message message;
-  if (message.ParseFromZeroCopyStream(&reader)) return message;
+  if (message.ParseFromZeroCopyStream(&reader)) {
+    PAGODA_RETURN_IF_ERROR(CheckFieldsKnown(message));
+    return message;
+  }
   const std::string text =
       absl::StrCat("not a valid ", Message::descriptor()->full_name(),
                    ": the message is cut or malformed, or a text in it is not UTF-8");

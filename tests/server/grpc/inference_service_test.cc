@@ -53,6 +53,11 @@ TEST(InferenceService, BadFieldsUnknownModelsAndWhatIsNotBuiltHaveTheirCodes) {
   reply = Generate(*door.stub, request);
   EXPECT_EQ(reply.status.error_code(), StatusCode::UNIMPLEMENTED);
   EXPECT_EQ(ReasonIn(reply.status), "FEATURE_NOT_BUILT");
+  request = TextRequest("a", 3);
+  request.GetReflection()->MutableUnknownFields(&request)->AddVarint(900, 1);
+  reply = Generate(*door.stub, request);
+  EXPECT_EQ(reply.status.error_code(), StatusCode::UNIMPLEMENTED);
+  EXPECT_NE(reply.status.error_message().find("900"), std::string::npos);
   reply = Generate(*door.stub, TextRequest("?", 3));  // found by a text worker
   EXPECT_EQ(FieldIn(reply.status), "text");
   reply = Generate(*door.stub, TextRequest("a", 64));

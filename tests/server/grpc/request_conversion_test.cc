@@ -40,12 +40,51 @@ TEST(RequestConversion, WhatIsNotBuiltIsRefusedByName) {
   };
   using Request = v1::GenerateRequest;
   EXPECT_EQ(refused([](Request& r) { r.mutable_options()->set_adapter("x"); }), "options.adapter");
+  EXPECT_EQ(refused([](Request& r) { r.mutable_options()->set_skip_reading_prefix_cache(true); }),
+            "options.skip_reading_prefix_cache");
+  EXPECT_EQ(refused([](Request& r) {
+              r.mutable_sampling()->mutable_structured_output()->set_regex("a+");
+            }),
+            "sampling.structured_output");
+  EXPECT_EQ(refused([](Request& r) { r.mutable_stop()->set_thinking_token_budget(0); }),
+            "stop.thinking_token_budget");
+  EXPECT_EQ(refused([](Request& r) { r.mutable_stop()->mutable_repetition_detection(); }),
+            "stop.repetition_detection");
+}
+
+// As a newer client would send it: in the request, in a part of it, in one of several parts.
+TEST(RequestConversion, AFieldThatIsNotKnownIsRefusedByItsNumberWhereverItStands) {
+  const auto add = [](google::protobuf::Message& message, int number) {
+    message.GetReflection()->MutableUnknownFields(&message)->AddVarint(number, 1);
+  };
+  const auto refusal = [](const v1::ChatRequest& request) {
+    const absl::Status status = CheckFieldsKnown(request);
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+    EXPECT_EQ(base::ReasonOf(status), reason::kNotBuilt);
+    return std::string(status.message()).substr(0, status.message().find(';'));
+  };
+  v1::ChatRequest known;
+  (*known.mutable_sampling()->mutable_logit_bias())[3] = 1.0f;
+  known.add_messages()->set_role("user");
+  known.add_messages()->set_role("assistant");
+  EXPECT_TRUE(CheckFieldsKnown(known).ok());
+  v1::ChatRequest request = known;
+  add(request, 900);
+  EXPECT_EQ(refusal(request), "pagoda.v1.ChatRequest: this server knows no field of number 900");
+  request = known;
+  add(*request.mutable_sampling(), 901);
+  EXPECT_EQ(refusal(request),
+            "pagoda.v1.SamplingParameters: this server knows no field of number 901");
+  request = known;
+  add(*request.mutable_messages(1), 902);
+  EXPECT_EQ(refusal(request), "pagoda.v1.ChatMessage: this server knows no field of number 902");
 }
 
 TEST(RequestConversion, DefaultsWrittenOutAreNotRefused) {
   v1::GenerateRequest request;
   request.set_text("x");
   request.mutable_sampling()->set_n(1);
+  request.mutable_options()->set_skip_reading_prefix_cache(false);
   request.mutable_stop()->set_include_stop_str_in_output(false);
   request.mutable_output()->set_echo(false);
   request.mutable_output()->set_skip_special_tokens(true);
