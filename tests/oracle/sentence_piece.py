@@ -107,6 +107,9 @@ class GgufOracle:
             ids += [self.ids[stretch]] if i % 2 else self.processor.encode(stretch)
         return ids
 
+    def encode_all(self, texts, with_control):
+        return [self.encode(text, with_control) for text in texts]
+
     def decode(self, ids):
         """Nothing where an added token is among the ids: the package does not know these as its own."""
         if all(self.kinds[i] in (NORMAL, BYTE) for i in ids):
@@ -167,6 +170,10 @@ class JsonOracle:
 
     def encode(self, text, with_control):
         return (self.control if with_control else self.plain).encode(text, add_special_tokens=False).ids
+
+    def encode_all(self, texts, with_control):
+        encoder = self.control if with_control else self.plain
+        return [made.ids for made in encoder.encode_batch_fast(texts, add_special_tokens=False)]
 
     def decode(self, ids):
         """Without control tokens. The package's own skip_special_tokens misses those looked for in normalised text."""
