@@ -54,9 +54,11 @@ void TakeTemplate(std::string_view source, ModelFacts& facts) {
 }
 
 void TakeWords(const GgufFile& file, ModelFacts& facts) {
-  facts.tokenizer.kind =
-      absl::StrCat(StringOr(file, "tokenizer.ggml.model", "none named"), ", split rule ",
-                   StringOr(file, "tokenizer.ggml.pre", "none named"));
+  const std::string model = StringOr(file, "tokenizer.ggml.model", "none named");
+  facts.tokenizer.kind = model == "llama"
+                             ? "llama (SentencePiece BPE)"
+                             : absl::StrCat(model, ", split rule ",
+                                            StringOr(file, "tokenizer.ggml.pre", "none named"));
   const auto tokenizer = text::Tokenizer::FromGguf(file);
   facts.tokenizer.usable = tokenizer.status();
   if (tokenizer.ok()) Take(**tokenizer, facts.tokenizer);
