@@ -255,7 +255,7 @@ void Emulator::State::ReleaseBarrier(std::uint32_t slot) {
 void Emulator::State::Returned() {
   Fiber& self = current();
   if (self.num_copies > 0) Fault("a thread returned with asynchronous copies under way", self.site);
-  TellOrder(&launch);
+  TellOrder(&num_ctas);
   self.waits = Waits::kReturned;
   ready.Remove(running);
   Slot& slot = slots[self.slot];
@@ -286,7 +286,7 @@ void Emulator::State::OrderAllBeforeLauncher() {
   for (const Fiber& fiber : fibers) {
     if (fiber.sanitizer_fiber == nullptr) continue;
     EnterFiber(fiber.sanitizer_fiber);
-    TellOrder(&launch);
+    TellOrder(&num_ctas);
     EnterFiber(own);
   }
 }
@@ -355,7 +355,7 @@ absl::Status Emulator::Run(const EmulatedLaunch& launch, const Schedule& schedul
   }
   active = nullptr;
   if (!state.fault.empty()) state.OrderAllBeforeLauncher();
-  TakeOrder(&state.launch);
+  TakeOrder(&state.num_ctas);
   if (state.fault.empty()) return absl::OkStatus();
   return absl::InternalError(absl::StrCat("kernel ", launch.name, ": ", state.fault));
 }
