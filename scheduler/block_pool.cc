@@ -238,7 +238,11 @@ void BlockPool::EvictFor(base::TenantId tenant) {
                                                           : account.cached.first);
   evictions_.push_back({.owner = owner, .taker = tenant, .key = index_.key_of(victim)});
   ++num_evictions_;
+  const base::BlockId next(At(victim).next);
   DropCached(victim);
+  // The next victim is known: its block and entry were last touched long ago.
+  Fetch(next);
+  index_.FetchEntry(next);
 }
 
 // The tenant furthest above its reserve, ties to the lower id; the taker itself when none is above.

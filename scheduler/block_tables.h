@@ -30,6 +30,11 @@ class BlockTables {
     return base::BlockId(EntriesOf(slot)[static_cast<std::size_t>(index)]);
   }
 
+  // Has the processor fetch an entry.
+  void Fetch(base::SlotId slot, std::int32_t index) const {
+    __builtin_prefetch(&entries_[slot.value() * max_blocks_ + static_cast<std::size_t>(index)]);
+  }
+
   void Append(base::SlotId slot, BlockRef block) {
     Row& row = rows_[slot.value()];
     PAGODA_CHECK(static_cast<std::size_t>(row.size) < max_blocks_);

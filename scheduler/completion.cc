@@ -142,16 +142,26 @@ void FetchFor(const SchedulerState& state, std::span<const DraftItem> items, std
   fetch(*state.requests[items[index].place].request, items[index]);
 }
 
+// Where a block that the item fills is recorded, and where its entry will be.
+void FetchFilledBlock(const SchedulerState& state, const DraftItem& item) {
+  if (item.end() % state.block_size() != 0) return;
+  const base::BlockId block = state.tables.at(item.slot, item.end() / state.block_size() - 1);
+  state.pool.Fetch(block);
+  state.cache.FetchEntry(block);
+}
+
 // The tokens of a choice are three hops away from its item. In a full batch each hop is asked for
 // while items before it are completed.
 void FetchAhead(const SchedulerState& state, std::span<const DraftItem> items, std::size_t index) {
-  constexpr std::size_t kChoices = 12, kChoice = 8, kTokens = 4;  // items ahead
+  constexpr std::size_t kChoices = 36, kChoice = 24, kTokens = 12;  // items ahead
+  if (index + kTokens < items.size()) state.FetchSequence(items[index + kTokens].slot);
   FetchFor(state, items, index + kChoices,
            [](const NewRequest& request, const DraftItem&) { request.FetchChoices(); });
   FetchFor(state, items, index + kChoice, [](const NewRequest& request, const DraftItem& item) {
     __builtin_prefetch(&request.choice(item.choice), /*rw=*/1);
   });
-  FetchFor(state, items, index + kTokens, [](const NewRequest& request, const DraftItem& item) {
+  FetchFor(state, items, index + kTokens, [&](const NewRequest& request, const DraftItem& item) {
+    FetchFilledBlock(state, item);
     const std::vector<base::TokenId>& tokens = request.tokens(item.choice);
     __builtin_prefetch(tokens.data() + tokens.size(), /*rw=*/1);
   });

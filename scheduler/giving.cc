@@ -28,9 +28,8 @@ DraftItem& BeginItem(SchedulerState& state, const Sequence& sequence,
     tenant.history_room_tokens -= sequence.num_known;
   }
   tenant.table_room_entries -= state.tables.num_untold(sequence.slot);
-  return state.draft.AddItem({.place = sequence.request,
-                              .request = sequence.request_id,
-                              .incarnation = sequence.incarnation,
+  return state.draft.AddItem({.request = sequence.request_id,
+                              .place = sequence.request,
                               .choice = sequence.choice,
                               .slot = sequence.slot,
                               .slot_generation = state.slots[sequence.slot.value()].generation,

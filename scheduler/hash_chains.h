@@ -17,37 +17,41 @@ class HashChains {
   static constexpr std::uint32_t kEnd = 0xffffffffu;
 
   explicit HashChains(std::size_t num_items)
-      : heads_(std::bit_ceil(num_items + 1), kEnd),
-        next_(num_items, kEnd),
-        prev_(num_items, kEnd) {}
+      : heads_(std::bit_ceil(num_items + 1), kEnd), links_(num_items) {}
 
   std::uint32_t First(std::uint64_t hash) const { return heads_[Bucket(hash)]; }
-  std::uint32_t Next(std::uint32_t item) const { return next_[item]; }
+  std::uint32_t Next(std::uint32_t item) const { return links_[item].next; }
 
   void PushFront(std::uint64_t hash, std::uint32_t item) {
     std::uint32_t& head = heads_[Bucket(hash)];
     PAGODA_CHECK(head != item);
-    next_[item] = head;
-    prev_[item] = kEnd;
-    if (head != kEnd) prev_[head] = item;
+    links_[item] = {.next = head, .previous = kEnd};
+    if (head != kEnd) links_[head].previous = item;
     head = item;
   }
 
   // Requires: `item` was pushed with `hash` and not removed since.
   void Remove(std::uint64_t hash, std::uint32_t item) {
-    std::uint32_t& link = prev_[item] == kEnd ? heads_[Bucket(hash)] : next_[prev_[item]];
+    const auto [next, previous] = links_[item];
+    std::uint32_t& link = previous == kEnd ? heads_[Bucket(hash)] : links_[previous].next;
     PAGODA_CHECK(link == item);
-    link = next_[item];
-    if (next_[item] != kEnd) prev_[next_[item]] = prev_[item];
-    next_[item] = prev_[item] = kEnd;
+    link = next;
+    if (next != kEnd) links_[next].previous = previous;
+    links_[item] = {};
   }
+
+  // Has the processor fetch the item's place in its chain.
+  void Fetch(std::uint32_t item) const { __builtin_prefetch(&links_[item], /*rw=*/1); }
 
  private:
   friend struct SnapshotAccess;
+  struct Link {
+    std::uint32_t next = kEnd, previous = kEnd;
+  };
   std::size_t Bucket(std::uint64_t hash) const { return hash & (heads_.size() - 1); }
 
   std::vector<std::uint32_t> heads_;
-  std::vector<std::uint32_t> next_, prev_;
+  std::vector<Link> links_;
 };
 
 }  // namespace pagoda::scheduler

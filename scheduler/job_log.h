@@ -84,8 +84,13 @@ class JobLog {
     PAGODA_CHECK(job <= newest_);
     while (size_ > 0 && at(0).job <= job) {
       PAGODA_CHECK_MSG(at(0).phase != JobRecord::Phase::kInFlight, "fenced before it was done");
+      JobRecord& fenced = at(0);
       first_ = (first_ + 1) % ring_.size();
       --size_;
+      // The next job takes over what was used last: it is the likeliest to be in a cache.
+      JobRecord& next = at(size_);
+      fenced.items.swap(next.items);
+      fenced.item_of_slot.swap(next.item_of_slot);
     }
     if (job > fenced_) fenced_ = job;
   }

@@ -57,6 +57,10 @@ void ReleaseBlocks(SchedulerState& state, Sequence& sequence, PartialBlock parti
     PublishPartial(state, sequence, sequence.num_computed / block_size, in_last);
   }
   while (state.tables.size(sequence.slot) > 0) {
+    constexpr std::int32_t kAhead = 6;
+    if (const std::int32_t next = state.tables.size(sequence.slot) - kAhead; next >= 0) {
+      state.pool.Fetch(state.tables.at(sequence.slot, next));
+    }
     const base::BlockId block = state.tables.PopBack(sequence.slot);
     if (block == base::kNullBlock) continue;  // a place that waits for the prompt's block
     // A plan without an item of the sequence may have copied the prompt's end into it.
@@ -74,7 +78,7 @@ void CountStay(SchedulerState& state, const Sequence& sequence) {
   Receipt& receipt = state.RequestOf(sequence).receipt;
   receipt.prefill_steps += sequence.prefill_steps;
   receipt.decode_steps += sequence.decode_steps;
-  receipt.block_steps += sequence.block_steps;
+  receipt.block_steps += state.block_steps_of_slot[sequence.slot.value()];
   Choice& choice = state.ChoiceOf(sequence);
   choice.high_water = sequence.high_water;
   choice.slot.reset();
@@ -221,6 +225,7 @@ void StartSequence(SchedulerState& state, RequestIndex index, std::uint32_t choi
   Choice& choice = state.requests[index].request->choice(choice_index);
   choice.slot = id;
   Sequence& sequence = state.SequenceIn(id) = {};
+  state.block_steps_of_slot[id.value()] = 0;
   sequence.request = index;
   sequence.choice = choice_index;
   sequence.slot = id;

@@ -18,6 +18,28 @@ void CheckEntry(const SchedulerState& state, const Sequence& sequence, base::Blo
                    "a block table names a block that is not its sequence's");
 }
 
+// A rotating part of each table.
+std::int32_t FirstToCheck(const SchedulerState& state, base::SlotId slot, std::int32_t stride) {
+  return static_cast<std::int32_t>((state.num_steps + slot.value()) % stride);
+}
+
+// What the check of slots to come will look at.
+void FetchAhead(const SchedulerState& state, std::uint32_t slot, std::int32_t stride) {
+  constexpr std::uint32_t kEntry = 16, kBlock = 8;  // slots ahead
+  if (slot + kEntry < state.slots.size()) {
+    const base::SlotId next(slot + kEntry);
+    const std::int32_t first = FirstToCheck(state, next, stride);
+    if (first < state.tables.size(next)) state.tables.Fetch(next, first);
+  }
+  if (slot + kBlock >= state.slots.size()) return;
+  const base::SlotId next(slot + kBlock);
+  const std::int32_t first = FirstToCheck(state, next, stride);
+  if (first >= state.tables.size(next)) return;
+  const base::BlockId block = state.tables.at(next, first);
+  state.pool.Fetch(block);
+  __builtin_prefetch(&state.block_owners[block.value()]);
+}
+
 }  // namespace
 
 // Namespaces by their places, which are not reused while one of their blocks is held; requests with
@@ -43,9 +65,13 @@ void CheckOwners(const SchedulerState& state, const StepPlan& plan, std::int32_t
       CheckEntry(state, state.SequenceIn(item.slot), plan.block_appends[i].block);
     }
   }
-  for (const base::SlotId slot : state.running) {
-    const auto first = static_cast<std::int32_t>((state.num_steps + slot.value()) % stride);
-    for (std::int32_t i = first; i < state.tables.size(slot); i += stride) {
+  const auto num_slots = static_cast<std::uint32_t>(state.slots.size());
+  for (std::uint32_t s = 0; s < num_slots; ++s) {
+    FetchAhead(state, s, stride);
+    const base::SlotId slot(s);
+    if (!state.IsRunning(slot)) continue;
+    for (std::int32_t i = FirstToCheck(state, slot, stride); i < state.tables.size(slot);
+         i += stride) {
       const base::BlockId block = state.tables.at(slot, i);
       if (block != base::kNullBlock) CheckEntry(state, state.SequenceIn(slot), block);
     }

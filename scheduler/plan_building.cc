@@ -183,6 +183,17 @@ void WriteSharedSample(const DraftItem& item, StepPlan& plan) {
   WriteSample(item, owner->row, plan);
 }
 
+// The sequences of items to come, and the blocks that are asked whether they are sealed.
+void FetchAhead(const SchedulerState& state, std::span<const DraftItem> items, std::size_t index) {
+  constexpr std::size_t kSequence = 8, kBlock = 4;  // items ahead
+  if (index + kSequence < items.size()) state.FetchSequence(items[index + kSequence].slot);
+  if (index + kBlock >= items.size()) return;
+  const DraftItem& item = items[index + kBlock];
+  const std::int32_t position = item.stretch.first_position;
+  if ((position + 1) % state.block_size() != 0) return;
+  state.pool.Fetch(state.tables.at(item.slot, position / state.block_size()));
+}
+
 // A step counts once, however many of the request's choices are in it.
 bool IsCounted(LiveRequest& live, const DraftItem& item, base::JobId job) {
   base::JobId& counted = item.is_decode ? live.counted_decode : live.counted_prefill;
@@ -202,9 +213,10 @@ void CountItem(SchedulerState& state, const DraftItem& item, base::JobId job) {
 // Where every block is, once per submitted step.
 void SampleBlocks(SchedulerState& state) {
   BlockStepTotals& totals = state.block_steps;
-  for (const base::SlotId slot : state.running) {
-    const std::int32_t held = state.pool.num_exclusive(slot);
-    state.SequenceIn(slot).block_steps += held + PAGODA_MUTANT(kReceiptCountsTwice);
+  // Slots in their order, also those that nobody has: they hold nothing.
+  for (std::uint32_t slot = 0; slot < state.slots.size(); ++slot) {
+    const std::int32_t held = state.pool.num_exclusive(base::SlotId(slot));
+    state.block_steps_of_slot[slot] += held + PAGODA_MUTANT(kReceiptCountsTwice);
     totals.requests += held;
   }
   for (std::uint32_t t = 0; t < state.tenants.size(); ++t) {
@@ -231,11 +243,14 @@ const StepPlan* CommitDraft(SchedulerState& state) {
   plan.job = job;
   WriteMemoryEffects(state, plan);
   CloseSlots(state, plan);
-  for (const DraftItem& item : state.draft.items()) {
+  const std::span<const DraftItem> items = state.draft.items();
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    FetchAhead(state, items, i);
+    const DraftItem& item = items[i];
     const Slot& slot = state.slots[item.slot.value()];
     const Sequence& sequence = state.SequenceIn(item.slot);
     PAGODA_CHECK(slot.request == item.place);
-    PAGODA_CHECK(sequence.incarnation == item.incarnation);
+    PAGODA_CHECK(slot.generation == item.slot_generation);
     if (slot.must_open) OpenRows(state, sequence, plan);
     if (item.row_of.has_value()) {
       WriteSharedSample(item, plan);

@@ -57,8 +57,11 @@ void ShareFloors(SchedulerState& state) {
 }
 
 void ContinueWithinFloors(SchedulerState& state) {
+  constexpr std::size_t kAhead = 8;
   state.snapshot = state.running;
-  for (const base::SlotId slot : state.snapshot) {
+  for (std::size_t i = 0; i < state.snapshot.size(); ++i) {
+    if (i + kAhead < state.snapshot.size()) state.FetchSequence(state.snapshot[i + kAhead]);
+    const base::SlotId slot = state.snapshot[i];
     if (!state.IsRunning(slot)) continue;  // a victim of one before it
     const Sequence& sequence = state.SequenceIn(slot);
     if (!IsPlannable(sequence)) continue;

@@ -108,6 +108,15 @@ class PrefixCache {
   }
   const BlockKey& key_of(base::BlockId block) const { return entries_[block.value()].key; }
   std::span<const base::TokenId> tokens_of(base::BlockId block) const;
+  // Has the processor fetch the block's entry, there or to be made.
+  void FetchEntry(base::BlockId block) const {
+    const Entry* entry = &entries_[block.value()];
+    __builtin_prefetch(entry, /*rw=*/1);
+    __builtin_prefetch(reinterpret_cast<const std::byte*>(entry) + sizeof(Entry) - 1, /*rw=*/1);
+    __builtin_prefetch(tokens_.data() + block.value() * block_size_, /*rw=*/1);
+    by_key_.Fetch(block.value());
+    by_parent_.Fetch(block.value());
+  }
   // Requires: the block has an entry.
   void Forget(base::BlockId block);
 

@@ -114,6 +114,7 @@ SchedulerState::SchedulerState(const SchedulerConfig& given)
       block_owners(static_cast<std::size_t>(given.pool_blocks_per_group[0])),
       requests(MaxLive(given)),
       sequences(static_cast<std::size_t>(given.max_num_seqs)),
+      block_steps_of_slot(sequences.size()),
       slots(static_cast<std::size_t>(given.max_num_seqs)),
       jobs(static_cast<std::size_t>(given.max_in_flight + kMaxFenceLag), slots.size()),
       draft(slots.size(), static_cast<std::size_t>(given.pool_blocks_per_group[0])),

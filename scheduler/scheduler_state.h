@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -51,6 +52,8 @@ struct SchedulerState {
   std::vector<BlockOwner> block_owners;  // by block, since its last hand-out
   RequestSlab requests;
   std::vector<Sequence> sequences;  // by slot; one whose slot is nobody's means nothing
+  // By slot: blocks that only its sequence held, summed over the steps of its stay.
+  std::vector<std::int64_t> block_steps_of_slot;
   std::vector<TenantQueue> queues;  // by tenant
   std::vector<Tenant> tenants;
   std::vector<TenantConfig> pending_tenants;  // asked for by Reconfigure, not in force yet
@@ -96,6 +99,13 @@ struct SchedulerState {
   bool IsRunning(base::SlotId slot) const { return slots[slot.value()].request != Slot::kNobody; }
   Sequence& SequenceIn(base::SlotId slot) { return sequences[slot.value()]; }
   const Sequence& SequenceIn(base::SlotId slot) const { return sequences[slot.value()]; }
+  // Has the processor fetch the sequence, for a pass that will soon come to it: slots are walked by
+  // age, which is no order in memory.
+  void FetchSequence(base::SlotId slot) const {
+    const Sequence* sequence = &sequences[slot.value()];
+    __builtin_prefetch(sequence, /*rw=*/1);
+    __builtin_prefetch(reinterpret_cast<const std::byte*>(sequence) + 64, /*rw=*/1);
+  }
   LiveRequest& RequestOf(const Sequence& sequence) { return requests[sequence.request]; }
   const LiveRequest& RequestOf(const Sequence& sequence) const {
     return requests[sequence.request];

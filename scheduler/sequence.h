@@ -105,7 +105,6 @@ struct alignas(64) Sequence {
   BlockOwner owner;
   // Of this stay in the slot, for the receipt of its request (CountStay).
   std::int32_t prefill_steps = 0, decode_steps = 0;
-  std::int64_t block_steps = 0;
 
   std::int32_t gap() const { return num_expected - num_planned; }
   // The token that reaches max_tokens is in flight: nothing is left to plan.

@@ -55,7 +55,7 @@ void VisitSequence(SnapshotArchive& a, Sequence& sequence) {
   a(sequence.tenant, sequence.num_keyed, sequence.high_water, sequence.newest_token,
     sequence.is_paused, sequence.has_siblings, sequence.asks_for_scores,
     sequence.began_after_failure, sequence.request_id, sequence.incarnation, sequence.owner,
-    sequence.prefill_steps, sequence.decode_steps, sequence.block_steps);
+    sequence.prefill_steps, sequence.decode_steps);
 }
 
 void VisitTotals(SnapshotArchive& a, SchedulerState& state) {
@@ -143,7 +143,10 @@ void SnapshotAccess::Visit(SnapshotArchive& a, RequestSlab& requests, SchedulerS
 }
 
 void SnapshotAccess::Visit(SnapshotArchive& a, TenantQueue& queue) {
-  a.Growing(queue.order_, queue.order_.capacity());
+  a.Growing(queue.order_, queue.order_.capacity(),
+            [](SnapshotArchive& archive, TenantQueue::Waiting& waiting) {
+              archive(waiting.index, waiting.arrival);
+            });
 }
 
 // The order of the parts is that of their needs: the requests refer to the cache's namespaces.
@@ -155,6 +158,7 @@ void SnapshotAccess::Visit(SnapshotArchive& a, SchedulerState& state) {
   a.Fixed(state.block_owners);
   Visit(a, state.requests, state);
   a.Fixed(state.sequences, VisitSequence);
+  a.Fixed(state.block_steps_of_slot);
   for (TenantQueue& queue : state.queues) Visit(a, queue);
   a.Fixed(state.tenants, VisitTenant);
   a.List(state.pending_tenants, kMostTenants, VisitTenantConfig);

@@ -52,10 +52,10 @@ void SnapshotAccess::WriteEntries(SnapshotArchive& a, PrefixCache& cache) {
   const HashChains& chains = cache.by_parent_;
   for (const std::uint32_t head : chains.heads_) {
     std::uint32_t item = head;
-    while (item != HashChains::kEnd && chains.next_[item] != HashChains::kEnd) {
-      item = chains.next_[item];
+    while (item != HashChains::kEnd && chains.links_[item].next != HashChains::kEnd) {
+      item = chains.links_[item].next;
     }
-    for (; item != HashChains::kEnd; item = chains.prev_[item]) {
+    for (; item != HashChains::kEnd; item = chains.links_[item].previous) {
       PrefixCache::Entry& entry = cache.entries_[item];
       a(item, entry.namespace_index, entry.num_tokens);
       a.Bytes(entry.key.bytes);
@@ -142,9 +142,9 @@ void SnapshotAccess::Visit(SnapshotArchive& a, JobLog& jobs) {
     a(record.job, record.phase);
     a.Growing(record.items, record.item_of_slot.size(),
               [](SnapshotArchive& archive, DraftItem& item) {
-                archive(item.place, item.request, item.incarnation, item.choice, item.slot,
-                        item.slot_generation, item.stretch.first_position, item.stretch.num_tokens,
-                        item.samples, item.is_decode, item.row_of);
+                archive(item.place, item.request, item.choice, item.slot, item.slot_generation,
+                        item.stretch.first_position, item.stretch.num_tokens, item.samples,
+                        item.is_decode, item.row_of);
               });
     a.Fixed(record.item_of_slot);
   }

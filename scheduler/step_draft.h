@@ -14,9 +14,8 @@ namespace pagoda::scheduler {
 
 // One sequence's part of a step.
 struct DraftItem {
-  RequestIndex place;
   base::RequestId request;
-  std::uint64_t incarnation = 0;
+  RequestIndex place;
   std::uint32_t choice = 0;
   base::SlotId slot;
   std::uint32_t slot_generation = 0;

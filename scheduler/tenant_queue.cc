@@ -13,8 +13,8 @@ TenantQueue::TenantQueue(RequestSlab& requests, std::size_t capacity) : requests
 }
 
 std::optional<RequestIndex> TenantQueue::Head() const {
-  for (const RequestIndex index : order_) {
-    if (!requests_[index].paused) return index;
+  for (const Waiting& waiting : order_) {
+    if (!requests_[waiting.index].paused) return waiting.index;
   }
   return std::nullopt;
 }
@@ -36,14 +36,15 @@ bool TenantQueue::GoesBefore(RequestIndex a, RequestIndex b) const {
 
 void TenantQueue::Insert(RequestIndex index) {
   PAGODA_CHECK(order_.size() < order_.capacity());
-  const auto place =
-      std::upper_bound(order_.begin(), order_.end(), index,
-                       [this](RequestIndex a, RequestIndex b) { return GoesBefore(a, b); });
-  order_.insert(place, index);
+  const auto place = std::ranges::upper_bound(
+      order_, index, [this](RequestIndex a, RequestIndex b) { return GoesBefore(a, b); },
+      &Waiting::index);
+  const LiveRequest& live = requests_[index];
+  order_.insert(place, {index, live.was_admitted ? kNeverOvertaken : live.request->id});
 }
 
 void TenantQueue::Remove(RequestIndex index) {
-  const auto place = std::find(order_.begin(), order_.end(), index);
+  const auto place = std::ranges::find(order_, index, &Waiting::index);
   PAGODA_CHECK(place != order_.end());
   order_.erase(place);
 }
@@ -51,10 +52,9 @@ void TenantQueue::Remove(RequestIndex index) {
 void TenantQueue::CountOvertakes(RequestIndex admitted) {
   const base::RequestId youngest = requests_[admitted].request->id;
   for (std::size_t position = 0; position < order_.size(); ++position) {
-    const RequestIndex index = order_[position];
-    LiveRequest& live = requests_[index];
-    if (live.was_admitted || live.request->id > youngest) continue;
-    if (++live.times_overtaken != kMaxOvertakes) continue;
+    const auto [index, arrival] = order_[position];
+    if (arrival > youngest) continue;
+    if (++requests_[index].times_overtaken != kMaxOvertakes) continue;
     // It moves towards the front, so the positions still to visit stay as they are.
     order_.erase(order_.begin() + static_cast<std::ptrdiff_t>(position));
     Insert(index);
@@ -63,8 +63,8 @@ void TenantQueue::CountOvertakes(RequestIndex admitted) {
 
 void TenantQueue::CheckInvariants() const {
   for (std::size_t position = 0; position < order_.size(); ++position) {
-    PAGODA_CHECK(requests_[order_[position]].phase == LiveRequest::Phase::kWaiting);
-    PAGODA_CHECK(position == 0 || !GoesBefore(order_[position], order_[position - 1]));
+    PAGODA_CHECK(requests_[at(position)].phase == LiveRequest::Phase::kWaiting);
+    PAGODA_CHECK(position == 0 || !GoesBefore(at(position), at(position - 1)));
   }
 }
 

@@ -22,7 +22,7 @@ class TenantQueue {
 
   std::size_t size() const { return order_.size(); }
   bool empty() const { return order_.empty(); }
-  RequestIndex at(std::size_t position) const { return order_[position]; }
+  RequestIndex at(std::size_t position) const { return order_[position].index; }
   // The first request that is not paused.
   std::optional<RequestIndex> Head() const;
 
@@ -36,10 +36,17 @@ class TenantQueue {
 
  private:
   friend struct SnapshotAccess;
+  struct Waiting {
+    RequestIndex index;
+    // Its id, or kNeverOvertaken of one that was admitted before: whom it overtook is asked at
+    // every admission of all that wait, who lie far apart.
+    base::RequestId arrival;
+  };
+  static constexpr base::RequestId kNeverOvertaken{~std::uint64_t{0}};
   bool GoesBefore(RequestIndex a, RequestIndex b) const;
 
   RequestSlab& requests_;
-  std::vector<RequestIndex> order_;
+  std::vector<Waiting> order_;
 };
 
 }  // namespace pagoda::scheduler
