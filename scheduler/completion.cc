@@ -37,8 +37,8 @@ struct ItemResult {
   const ScoreResult* score = nullptr;
 };
 
-// A request that runs is told by its sequence, so that in a full batch nobody looks elsewhere.
-void NoteTokens(SchedulerState& state, LiveRequest& live, const Choice& choice,
+// What runs is told by its sequence, so that in a full batch nobody looks elsewhere.
+void NoteTokens(SchedulerState& state, RequestIndex index, const Choice& choice,
                 std::int32_t num_accepted) {
   Sequence* sequence = choice.slot.has_value() ? &state.SequenceIn(*choice.slot) : nullptr;
   if (sequence != nullptr) {
@@ -46,48 +46,52 @@ void NoteTokens(SchedulerState& state, LiveRequest& live, const Choice& choice,
     sequence->num_expected = std::max(sequence->num_expected, sequence->num_known);
     sequence->newest_token = choice.tokens.back();
   }
-  if (sequence == nullptr || sequence->began_after_failure) live.num_failures = 0;
-  Tenant& tenant = sequence != nullptr ? state.TenantOf(*sequence) : state.TenantOf(live);
+  if (sequence == nullptr || sequence->began_after_failure) {
+    state.requests[index].num_failures = 0;
+  }
+  Tenant& tenant =
+      sequence != nullptr ? state.TenantOf(*sequence) : state.TenantOf(state.requests[index]);
   tenant.counts.generated_tokens += num_accepted;
   state.counters.generated_tokens += num_accepted;
 }
 
-std::int32_t MaxLengthOf(const SchedulerState& state, const LiveRequest& live,
-                         const Choice& choice) {
+std::int32_t MaxLengthOf(const SchedulerState& state, RequestIndex index, const Choice& choice) {
   if (choice.slot.has_value()) return state.SequenceIn(*choice.slot).max_length;
-  return live.request->prompt_length() + live.request->max_tokens();
+  const NewRequest& request = *state.requests[index].request;
+  return request.prompt_length() + request.max_tokens();
 }
 
-void AcceptTokens(SchedulerState& state, RequestIndex index, std::uint32_t choice_index,
+// What the engine decided about the tokens of a sample of `item`'s choice.
+void AcceptTokens(SchedulerState& state, const DraftItem& item, Choice& choice,
                   std::span<const base::TokenId> tokens, const SampleOutcome& outcome) {
-  LiveRequest& live = state.requests[index];
-  Choice& choice = live.request->choice(choice_index);
+  const RequestIndex index = item.place;
   PAGODA_CHECK(outcome.num_accepted <= tokens.size());
   PAGODA_CHECK(outcome.num_accepted > 0 || outcome.finish.has_value());
   for (const base::TokenId token : tokens.first(outcome.num_accepted)) {
     PAGODA_CHECK(choice.tokens.size() < choice.tokens.capacity());
     choice.tokens.push_back(token);
   }
-  NoteTokens(state, live, choice, static_cast<std::int32_t>(outcome.num_accepted));
+  NoteTokens(state, index, choice, static_cast<std::int32_t>(outcome.num_accepted));
   const auto num_discarded = static_cast<std::int32_t>(tokens.size() - outcome.num_accepted);
-  if (num_discarded > 0) live.receipt.discarded_tokens += num_discarded;
+  if (num_discarded > 0) state.requests[index].receipt.discarded_tokens += num_discarded;
   PAGODA_CHECK_MSG(
-      outcome.finish.has_value() || choice.num_known() < MaxLengthOf(state, live, choice),
+      outcome.finish.has_value() || choice.num_known() < MaxLengthOf(state, index, choice),
       "a request reached max_tokens and was not ended");
   if (!outcome.finish.has_value()) return;
   // The caller's masks do not fit the model: that is the whole request's end.
   if (*outcome.finish == FinishReason::kNothingAllowed) return End(state, index, *outcome.finish);
-  EndChoice(state, index, choice_index, *outcome.finish);
+  EndChoice(state, index, item.choice, *outcome.finish);
 }
 
 // A sample of an open choice. `outcome` is what the engine decided about its tokens.
-void TakeSample(SchedulerState& state, RequestIndex index, const SampleResult& sample,
+void TakeSample(SchedulerState& state, const DraftItem& item, const SampleResult& sample,
                 std::span<const base::TokenId> tokens, const SampleOutcome& outcome) {
-  const Choice& choice = state.requests[index].request->choice(sample.choice);
+  Choice& choice = IsCurrent(state, item) ? state.ChoiceOf(state.SequenceIn(item.slot))
+                                          : state.requests[item.place].request->choice(item.choice);
   const auto position = static_cast<std::int32_t>(sample.position);
   PAGODA_CHECK_MSG(position <= choice.num_known(), "a result leaves a gap in the tokens");
   if (position == choice.num_known()) {
-    AcceptTokens(state, index, sample.choice, tokens, outcome);
+    AcceptTokens(state, item, choice, tokens, outcome);
     return;
   }
   PAGODA_CHECK(!tokens.empty());
@@ -131,15 +135,7 @@ void CompleteItem(SchedulerState& state, const DraftItem& item, const StepResult
   if (sample == nullptr) return;
   const auto tokens = std::span<const base::TokenId>(result.tokens)
                           .subspan(sample->tokens.begin, sample->tokens.count);
-  TakeSample(state, item.place, *sample, tokens, *outcome);
-}
-
-// Calls fetch(request, item) if the item is there and what it names runs.
-template <typename Fetch>
-void FetchFor(const SchedulerState& state, std::span<const DraftItem> items, std::size_t index,
-              Fetch fetch) {
-  if (index >= items.size() || !IsCurrent(state, items[index])) return;
-  fetch(*state.requests[items[index].place].request, items[index]);
+  TakeSample(state, item, *sample, tokens, *outcome);
 }
 
 // Where a block that the item fills is recorded, and where its entry will be.
@@ -153,18 +149,17 @@ void FetchFilledBlock(const SchedulerState& state, const DraftItem& item) {
 // The tokens of a choice are three hops away from its item. In a full batch each hop is asked for
 // while items before it are completed.
 void FetchAhead(const SchedulerState& state, std::span<const DraftItem> items, std::size_t index) {
-  constexpr std::size_t kChoices = 36, kChoice = 24, kTokens = 12;  // items ahead
-  if (index + kTokens < items.size()) state.FetchSequence(items[index + kTokens].slot);
-  FetchFor(state, items, index + kChoices,
-           [](const NewRequest& request, const DraftItem&) { request.FetchChoices(); });
-  FetchFor(state, items, index + kChoice, [](const NewRequest& request, const DraftItem& item) {
-    __builtin_prefetch(&request.choice(item.choice), /*rw=*/1);
-  });
-  FetchFor(state, items, index + kTokens, [&](const NewRequest& request, const DraftItem& item) {
-    FetchFilledBlock(state, item);
-    const std::vector<base::TokenId>& tokens = request.tokens(item.choice);
-    __builtin_prefetch(tokens.data() + tokens.size(), /*rw=*/1);
-  });
+  constexpr std::size_t kSequence = 24, kChoice = 16, kTokens = 8;  // items ahead
+  if (index + kSequence < items.size()) state.FetchSequence(items[index + kSequence].slot);
+  if (index + kChoice < items.size()) {
+    __builtin_prefetch(state.SequenceIn(items[index + kChoice].slot).record, /*rw=*/1);
+  }
+  if (index + kTokens >= items.size()) return;
+  const DraftItem& item = items[index + kTokens];
+  if (!IsCurrent(state, item)) return;
+  const std::vector<base::TokenId>& tokens = state.ChoiceOf(state.SequenceIn(item.slot)).tokens;
+  __builtin_prefetch(tokens.data() + tokens.size(), /*rw=*/1);
+  FetchFilledBlock(state, item);
 }
 
 // Samples come in the order of the items that asked for them.

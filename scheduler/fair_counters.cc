@@ -9,11 +9,13 @@
 
 namespace pagoda::scheduler {
 
-void Charge(Tenant& tenant, std::int64_t amount) {
+std::int64_t ChargeOf(const Tenant& tenant, std::int64_t amount) {
   PAGODA_CHECK(amount >= 0);
   const std::int64_t weight = PAGODA_MUTANT(kWeightsIgnored) ? 1 : tenant.config.weight;
-  tenant.counter += amount * kCounterScale / weight;
+  return amount * kCounterScale / weight;
 }
+
+void Charge(Tenant& tenant, std::int64_t amount) { tenant.counter += ChargeOf(tenant, amount); }
 
 bool IsEligible(SchedulerState& state, base::TenantId id) {
   const Tenant& tenant = state.tenants[id.value()];

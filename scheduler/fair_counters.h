@@ -14,6 +14,8 @@ inline constexpr std::int64_t kChargeOfPromptToken = 1;  // w_p
 inline constexpr std::int64_t kChargeOfDecodeToken = 2;  // w_q
 inline constexpr std::int64_t kCounterScale = 1 << 20;
 
+// What an amount adds to the tenant's counter.
+std::int64_t ChargeOf(const Tenant& tenant, std::int64_t amount);
 void Charge(Tenant& tenant, std::int64_t amount);
 
 // Once per step, before anything is planned. A tenant that asks for nothing, or for what it could

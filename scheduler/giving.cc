@@ -53,9 +53,33 @@ DraftItem& ItemFor(SchedulerState& state, const Sequence& sequence, const Planne
   DraftItem& item = BeginItem(state, sequence, before);
   item.is_decode = is_new && count == 1;
   Tenant& tenant = state.TenantOf(sequence);
-  if (item.is_decode && !PAGODA_MUTANT(kDecodesUncharged)) Charge(tenant, kChargeOfDecodeToken);
+  if (item.is_decode && !PAGODA_MUTANT(kDecodesUncharged))
+    tenant.counter += tenant.charge_of_decode;
   tenant.items_left -= purse == Purse::kFloor;
   return item;
+}
+
+// Needs one token, with nothing that could be found, awaited, scored or shared on the way: what
+// Give does comes to a few comparisons. In blocks of one token there may be.
+bool IsPlainDecode(const SchedulerState& state, const Sequence& sequence) {
+  return IsDecoding(sequence) && !sequence.asks_for_scores && !sequence.has_siblings &&
+         state.block_size() > 1;
+}
+
+// What Give does for a plain decode without an item.
+bool GiveOneToken(SchedulerState& state, Sequence& sequence, const StepBudget& share, Purse purse) {
+  const PlannedStretch before{sequence.num_planned, 0};
+  const StepBudget cost{.tokens = 1,
+                        .logit_rows = !PAGODA_MUTANT(kRowsNotCounted),
+                        .attention_chunks = AttentionChunks(sequence.num_planned, 1)};
+  if (share.logit_rows < 1 || share.attention_chunks < cost.attention_chunks) return false;
+  if (!Grow(state, sequence, sequence.num_planned + 1)) return false;
+  DraftItem& item = ItemFor(state, sequence, before, 1, purse);
+  item.stretch.num_tokens = 1;
+  item.samples = true;
+  ++sequence.num_planned;
+  Spend(state, state.TenantOf(sequence), purse, cost);
+  return true;
 }
 
 }  // namespace
@@ -70,6 +94,10 @@ bool Give(SchedulerState& state, base::SlotId slot, std::int32_t most, Purse pur
   StepBudget share = purse == Purse::kFloor ? tenant.floor_left : state.left;
   if (share.tokens <= 0) return false;
   if (purse == Purse::kFloor && begun == nullptr && tenant.items_left == 0) return false;
+  if (begun == nullptr && IsPlainDecode(state, sequence)) {
+    return most > 0 && HasRoomToTell(state, sequence) &&
+           GiveOneToken(state, sequence, share, purse);
+  }
   AdoptAhead(state, sequence);
   if (NextBlockIsBeingWritten(state, sequence)) {
     sequence.waited_in = state.draft.job();

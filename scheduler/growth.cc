@@ -68,9 +68,9 @@ std::optional<RequestIndex> ChooseVictim(const SchedulerState& state, RequestInd
 }  // namespace
 
 bool Grow(SchedulerState& state, Sequence& sequence, std::int32_t num_tokens) {
-  const std::int32_t need =
-      base::DivUp(num_tokens, state.block_size()) - state.tables.size(sequence.slot);
-  if (need <= 0) return true;
+  const std::int32_t has = state.tables.size(sequence.slot);
+  if (num_tokens <= has * state.block_size()) return true;
+  const std::int32_t need = base::DivUp(num_tokens, state.block_size()) - has;
   const LiveRequest& live = state.RequestOf(sequence);
   const base::TenantId tenant = sequence.tenant;
   while (!state.pool.CanTake(tenant, need)) {

@@ -229,6 +229,7 @@ void StartSequence(SchedulerState& state, RequestIndex index, std::uint32_t choi
   sequence.request = index;
   sequence.choice = choice_index;
   sequence.slot = id;
+  sequence.record = &choice;
   TellSequence(state.requests[index], sequence);
   state.tables.ForgetSent(id);
   const auto age = [&](base::SlotId running) {
@@ -441,11 +442,13 @@ bool NextBlockIsBeingWritten(SchedulerState& state, Sequence& sequence) {
   ExtendKeys(state, sequence);
   const std::int32_t next = sequence.num_planned / block_size;
   const BlockKey& key = KeyOf(state, sequence, next);
-  for (const base::SlotId slot : state.running) {
-    const Sequence& other = state.SequenceIn(slot);
+  // Of all that run, in the order of their slots: any of them will do.
+  for (const Sequence& other : state.sequences) {
+    const base::SlotId slot = other.slot;
     const bool is_writing =
         other.num_sealed <= next && (next + 1) * block_size <= other.num_planned;
     if (!is_writing || PAGODA_MUTANT(kWaitsForNoKey)) continue;
+    if (!state.IsRunning(slot)) continue;
     const LiveRequest& other_request = state.RequestOf(other);
     if (slot == sequence.slot || other_request.cache_namespace != live.cache_namespace) continue;
     if (!UsesCache(state, other_request) || other.waits_for_prompt) continue;

@@ -1,5 +1,7 @@
 #include "scheduler/owner_check.h"
 
+#include <bit>
+
 #include "base/check.h"
 
 namespace pagoda::scheduler {
@@ -20,7 +22,8 @@ void CheckEntry(const SchedulerState& state, const Sequence& sequence, base::Blo
 
 // A rotating part of each table.
 std::int32_t FirstToCheck(const SchedulerState& state, base::SlotId slot, std::int32_t stride) {
-  return static_cast<std::int32_t>((state.num_steps + slot.value()) % stride);
+  const std::int64_t turn = state.num_steps + slot.value();
+  return static_cast<std::int32_t>(turn) & (stride - 1);
 }
 
 // What the check of slots to come will look at.
@@ -65,6 +68,7 @@ void CheckOwners(const SchedulerState& state, const StepPlan& plan, std::int32_t
       CheckEntry(state, state.SequenceIn(item.slot), plan.block_appends[i].block);
     }
   }
+  PAGODA_CHECK(std::has_single_bit(static_cast<std::uint32_t>(stride)));
   const auto num_slots = static_cast<std::uint32_t>(state.slots.size());
   for (std::uint32_t s = 0; s < num_slots; ++s) {
     FetchAhead(state, s, stride);

@@ -257,6 +257,7 @@ void BeginDraft(SchedulerState& state) {
     tenant.history_room_tokens = state.HistoryRoom();
     tenant.table_room_entries = state.HistoryRoom() / state.block_size() + 1;
     tenant.num_handed_out = 0;
+    tenant.charge_of_decode = ChargeOf(tenant, kChargeOfDecodeToken);
     tenant.judged_head.reset();
   }
 }

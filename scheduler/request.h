@@ -117,8 +117,6 @@ class NewRequest {
   std::uint32_t num_choices() const { return static_cast<std::uint32_t>(choices_.size()); }
   std::span<Choice> choices() { return choices_; }
   std::span<const Choice> choices() const { return choices_; }
-  // Has the processor fetch where they are, for a caller that will soon ask.
-  void FetchChoices() const { __builtin_prefetch(&choices_); }
   Choice& choice(std::uint32_t index) { return choices_[index]; }
   const Choice& choice(std::uint32_t index) const { return choices_[index]; }
 

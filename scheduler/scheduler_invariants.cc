@@ -39,6 +39,7 @@ void CheckAgreesWithRequest(const SchedulerState& state, const Sequence& sequenc
   const Choice& choice = state.ChoiceOf(sequence);
   PAGODA_CHECK(sequence.tenant == live.request->tenant);
   PAGODA_CHECK(sequence.request_id == live.request->id);
+  PAGODA_CHECK(sequence.record == &live.request->choice(sequence.choice));
   PAGODA_CHECK(sequence.incarnation == live.incarnation);
   PAGODA_CHECK(sequence.is_paused == live.paused);
   PAGODA_CHECK(sequence.num_known == choice.num_known());

@@ -110,12 +110,8 @@ struct SchedulerState {
   const LiveRequest& RequestOf(const Sequence& sequence) const {
     return requests[sequence.request];
   }
-  Choice& ChoiceOf(const Sequence& sequence) {
-    return RequestOf(sequence).request->choice(sequence.choice);
-  }
-  const Choice& ChoiceOf(const Sequence& sequence) const {
-    return RequestOf(sequence).request->choice(sequence.choice);
-  }
+  Choice& ChoiceOf(const Sequence& sequence) { return *sequence.record; }
+  const Choice& ChoiceOf(const Sequence& sequence) const { return *sequence.record; }
   ScoredRows ScoredRowsOf(const Sequence& sequence) const {
     return sequence.asks_for_scores ? RequestOf(sequence).scored_rows() : ScoredRows{};
   }

@@ -95,6 +95,8 @@ struct alignas(64) Sequence {
   // The request's first open choice is computing the prompt for it (forking.h): until it has, the
   // places of the prompt's full blocks are empty, and nothing is planned.
   bool waits_for_prompt = false;
+  // Its choice, in its request: a step asks for its tokens alone. Stays where it is while it runs.
+  Choice* record = nullptr;
   base::JobId last_job;         // the newest submitted job that names its blocks
   base::JobId last_handed_job;  // the newest that handed it blocks or copied into them
   // The newest plan that left it out for what is on its way: its next block's key, or blocks.

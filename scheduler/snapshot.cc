@@ -149,6 +149,18 @@ void SnapshotAccess::Visit(SnapshotArchive& a, TenantQueue& queue) {
             });
 }
 
+// Where the choices of what runs are is not written: it is found again.
+void SnapshotAccess::FindRecords(SnapshotArchive& a, SchedulerState& state) {
+  for (const base::SlotId slot : state.running) {
+    if (slot.value() >= state.sequences.size()) return a.Fail();
+    Sequence& sequence = state.SequenceIn(slot);
+    if (sequence.request.value() >= state.requests.capacity()) return a.Fail();
+    std::optional<NewRequest>& request = state.requests[sequence.request].request;
+    if (!request.has_value() || sequence.choice >= request->num_choices()) return a.Fail();
+    sequence.record = &request->choice(sequence.choice);
+  }
+}
+
 // The order of the parts is that of their needs: the requests refer to the cache's namespaces.
 void SnapshotAccess::Visit(SnapshotArchive& a, SchedulerState& state) {
   Visit(a, state.cache);
@@ -169,6 +181,7 @@ void SnapshotAccess::Visit(SnapshotArchive& a, SchedulerState& state) {
   a.Fixed(state.slots, [](SnapshotArchive& archive, Slot& slot) {
     archive(slot.request, slot.generation, slot.is_open_on_device, slot.must_open);
   });
+  if (a.is_reading() && a.ok()) FindRecords(a, state);
   Visit(a, state.jobs);
   a.Growing(state.fork_copies, state.slots.size(),
             [](SnapshotArchive& archive, DraftEffect& effect) {

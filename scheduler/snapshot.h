@@ -24,6 +24,7 @@ struct SnapshotAccess {
   static NewRequest EmptyRequest() { return NewRequest(); }  // to be read
   static void Visit(SnapshotArchive& a, RequestSlab& requests, SchedulerState& state);
   static void Visit(SnapshotArchive& a, TenantQueue& queue);
+  static void FindRecords(SnapshotArchive& a, SchedulerState& state);
   // snapshot_parts.cc
   static void Visit(SnapshotArchive& a, BlockPool& pool);
   static void Visit(SnapshotArchive& a, PrefixCache& cache);

@@ -27,6 +27,7 @@ struct Tenant {
   std::int32_t items_left = 0;    // sequences that may still get a first token within the floors
   std::int32_t decodes_left = 0;  // sequences that are still to get their one token
   std::int32_t prefill_share = 0;
+  std::int64_t charge_of_decode = 0;  // of one token
   // What the plan may still carry of its histories and table entries, so that the plan's arrays
   // have a bound, and nobody's use of it is felt by another.
   std::int32_t history_room_tokens = 0;
