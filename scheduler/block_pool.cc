@@ -238,11 +238,19 @@ void BlockPool::EvictFor(base::TenantId tenant) {
                                                           : account.cached.first);
   evictions_.push_back({.owner = owner, .taker = tenant, .key = index_.key_of(victim)});
   ++num_evictions_;
-  const base::BlockId next(At(victim).next);
+  FetchNextVictims(victim);
   DropCached(victim);
-  // The next victim is known: its block and entry were last touched long ago.
-  Fetch(next);
-  index_.FetchEntry(next);
+}
+
+// The victims to come were last touched long ago, and stand behind one another: at each eviction
+// the next one's chains are fetched, the entry of the one after it, and the block of the one after
+// that.
+void BlockPool::FetchNextVictims(base::BlockId victim) const {
+  const base::BlockId next(At(victim).next);
+  if (next != base::kNullBlock) index_.FetchChainsOf(next);
+  const base::BlockId second(At(next).next);
+  index_.FetchEntry(second);
+  Fetch(base::BlockId(At(second).next));
 }
 
 // The tenant furthest above its reserve, ties to the lower id; the taker itself when none is above.

@@ -187,6 +187,7 @@ class BlockPool {
 
   base::BlockId TakeOne(base::TenantId tenant);
   void EvictFor(base::TenantId tenant);
+  void FetchNextVictims(base::BlockId victim) const;
   base::TenantId ChooseEvictionTenant(base::TenantId tenant) const;
   void Settle(std::uint32_t item);
   void ForgetAndFree(std::uint32_t item);

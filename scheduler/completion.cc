@@ -138,18 +138,10 @@ void CompleteItem(SchedulerState& state, const DraftItem& item, const StepResult
   TakeSample(state, item, *sample, tokens, *outcome);
 }
 
-// Where a block that the item fills is recorded, and where its entry will be.
-void FetchFilledBlock(const SchedulerState& state, const DraftItem& item) {
-  if (item.end() % state.block_size() != 0) return;
-  const base::BlockId block = state.tables.at(item.slot, item.end() / state.block_size() - 1);
-  state.pool.Fetch(block);
-  state.cache.FetchEntry(block);
-}
-
 // The tokens of a choice are three hops away from its item. In a full batch each hop is asked for
 // while items before it are completed.
-void FetchAhead(const SchedulerState& state, std::span<const DraftItem> items, std::size_t index) {
-  constexpr std::size_t kSequence = 24, kChoice = 16, kTokens = 8;  // items ahead
+void FetchAhead(SchedulerState& state, std::span<const DraftItem> items, std::size_t index) {
+  constexpr std::size_t kSequence = 40, kChoice = 24, kTokens = 12;  // items ahead
   if (index + kSequence < items.size()) state.FetchSequence(items[index + kSequence].slot);
   if (index + kChoice < items.size()) {
     __builtin_prefetch(state.SequenceIn(items[index + kChoice].slot).record, /*rw=*/1);
@@ -157,9 +149,11 @@ void FetchAhead(const SchedulerState& state, std::span<const DraftItem> items, s
   if (index + kTokens >= items.size()) return;
   const DraftItem& item = items[index + kTokens];
   if (!IsCurrent(state, item)) return;
-  const std::vector<base::TokenId>& tokens = state.ChoiceOf(state.SequenceIn(item.slot)).tokens;
+  Sequence& sequence = state.SequenceIn(item.slot);
+  const std::vector<base::TokenId>& tokens = state.ChoiceOf(sequence).tokens;
   __builtin_prefetch(tokens.data() + tokens.size(), /*rw=*/1);
-  FetchFilledBlock(state, item);
+  if (item.row_of.has_value() || item.end() % state.block_size() != 0) return;
+  FetchForSeal(state, sequence, item.end() / state.block_size() - 1);
 }
 
 // Samples come in the order of the items that asked for them.

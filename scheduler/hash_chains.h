@@ -17,7 +17,7 @@ class HashChains {
   static constexpr std::uint32_t kEnd = 0xffffffffu;
 
   explicit HashChains(std::size_t num_items)
-      : heads_(std::bit_ceil(num_items + 1), kEnd), links_(num_items) {}
+      : heads_(std::bit_ceil(kHeadsPerItem * num_items + 1), kEnd), links_(num_items) {}
 
   std::uint32_t First(std::uint64_t hash) const { return heads_[Bucket(hash)]; }
   std::uint32_t Next(std::uint32_t item) const { return links_[item].next; }
@@ -40,11 +40,14 @@ class HashChains {
     links_[item] = {};
   }
 
-  // Has the processor fetch the item's place in its chain.
+  // Have the processor fetch the item's place in its chain, or where the chain of a hash begins.
   void Fetch(std::uint32_t item) const { __builtin_prefetch(&links_[item], /*rw=*/1); }
+  void FetchFirst(std::uint64_t hash) const { __builtin_prefetch(&heads_[Bucket(hash)], 1); }
 
  private:
   friend struct SnapshotAccess;
+  // Most chains are empty: an item that is looked for in vain costs one look.
+  static constexpr std::size_t kHeadsPerItem = 4;
   struct Link {
     std::uint32_t next = kEnd, previous = kEnd;
   };

@@ -47,6 +47,15 @@ void PublishPartial(SchedulerState& state, Sequence& sequence, std::int32_t bloc
   state.cache.Insert(index, block, key, parent, tokens);
 }
 
+// What a release will look at, of the block that stands so far from the end of the table.
+void FetchForRelease(const SchedulerState& state, base::SlotId slot, std::int32_t from_end) {
+  const std::int32_t index = state.tables.size(slot) - from_end;
+  if (index < 0) return;
+  const base::BlockId block = state.tables.at(slot, index);
+  state.pool.Fetch(block);
+  state.cache.FetchHasEntry(block);
+}
+
 // Last block first, so that a leaf is evicted before the blocks it stands on.
 void ReleaseBlocks(SchedulerState& state, Sequence& sequence, PartialBlock partial) {
   const std::int32_t block_size = state.block_size();
@@ -56,11 +65,10 @@ void ReleaseBlocks(SchedulerState& state, Sequence& sequence, PartialBlock parti
       UsesCache(state, state.RequestOf(sequence))) {
     PublishPartial(state, sequence, sequence.num_computed / block_size, in_last);
   }
+  constexpr std::int32_t kAhead = 8;
+  for (std::int32_t i = 1; i <= kAhead; ++i) FetchForRelease(state, sequence.slot, i);
   while (state.tables.size(sequence.slot) > 0) {
-    constexpr std::int32_t kAhead = 6;
-    if (const std::int32_t next = state.tables.size(sequence.slot) - kAhead; next >= 0) {
-      state.pool.Fetch(state.tables.at(sequence.slot, next));
-    }
+    FetchForRelease(state, sequence.slot, kAhead + 1);
     const base::BlockId block = state.tables.PopBack(sequence.slot);
     if (block == base::kNullBlock) continue;  // a place that waits for the prompt's block
     // A plan without an item of the sequence may have copied the prompt's end into it.
@@ -301,6 +309,17 @@ void ExtendKeys(SchedulerState& state, Sequence& sequence) {
   LiveRequest& live = state.RequestOf(sequence);
   live.request->ExtendKeys(live.cache_namespace->keyer(), sequence.choice);
   sequence.num_keyed = sequence.num_known / state.block_size();
+}
+
+void FetchForSeal(SchedulerState& state, Sequence& sequence, std::int32_t block_index) {
+  const base::BlockId block = state.tables.at(sequence.slot, block_index);
+  state.pool.Fetch(block);
+  if (!UsesCache(state, state.RequestOf(sequence))) return;
+  state.cache.FetchEntry(block);
+  ExtendKeys(state, sequence);
+  if (sequence.num_keyed <= block_index) return;
+  state.cache.FetchChains(KeyOf(state, sequence, block_index),
+                          ParentKey(state, sequence, block_index));
 }
 
 const BlockKey& ParentKey(const SchedulerState& state, const Sequence& sequence,

@@ -32,6 +32,8 @@ void EndChoice(SchedulerState& state, RequestIndex index, std::uint32_t choice,
 // Blocks that the running request's tables name, each once.
 std::int32_t BlocksHeld(const SchedulerState& state, const LiveRequest& live);
 
+// The block will soon be full: keys it, and has the processor fetch what its seal will touch.
+void FetchForSeal(SchedulerState& state, Sequence& sequence, std::int32_t block_index);
 // Jobs have computed the first `num_computed` tokens: publishes the blocks that are full by now.
 void SealComputed(SchedulerState& state, Sequence& sequence, std::int32_t num_computed);
 // While the sequence stands at a block boundary and its next block is indexed: takes that block

@@ -13,7 +13,7 @@ namespace {
 // Bounds are reserved at start (ReservePlan): an append that would allocate is our bug.
 template <typename T>
 std::uint32_t Append(std::vector<T>& items, const T& item) {
-  PAGODA_CHECK(items.size() < items.capacity());
+  PAGODA_CHECK(items.size() != items.capacity());
   items.push_back(item);
   return static_cast<std::uint32_t>(items.size() - 1);
 }
@@ -185,7 +185,7 @@ void WriteSharedSample(const DraftItem& item, StepPlan& plan) {
 
 // The sequences of items to come, and the blocks that are asked whether they are sealed.
 void FetchAhead(const SchedulerState& state, std::span<const DraftItem> items, std::size_t index) {
-  constexpr std::size_t kSequence = 8, kBlock = 4;  // items ahead
+  constexpr std::size_t kSequence = 16, kBlock = 8;  // items ahead
   if (index + kSequence < items.size()) state.FetchSequence(items[index + kSequence].slot);
   if (index + kBlock >= items.size()) return;
   const DraftItem& item = items[index + kBlock];

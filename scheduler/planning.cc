@@ -57,7 +57,7 @@ void ShareFloors(SchedulerState& state) {
 }
 
 void ContinueWithinFloors(SchedulerState& state) {
-  constexpr std::size_t kAhead = 8;
+  constexpr std::size_t kAhead = 12;
   state.snapshot = state.running;
   for (std::size_t i = 0; i < state.snapshot.size(); ++i) {
     if (i + kAhead < state.snapshot.size()) state.FetchSequence(state.snapshot[i + kAhead]);

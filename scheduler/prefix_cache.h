@@ -108,7 +108,19 @@ class PrefixCache {
   }
   const BlockKey& key_of(base::BlockId block) const { return entries_[block.value()].key; }
   std::span<const base::TokenId> tokens_of(base::BlockId block) const;
-  // Has the processor fetch the block's entry, there or to be made.
+  // Have the processor fetch what a caller will soon ask for. Of the block's entry, there or to be
+  // made: whether it is there, or all of it; and where the chains of a key and its parent begin.
+  void FetchHasEntry(base::BlockId block) const {
+    __builtin_prefetch(&entries_[block.value()].namespace_index);
+  }
+  void FetchChains(const BlockKey& key, const BlockKey& parent) const {
+    by_key_.FetchFirst(HashOf(KeyBytes(key)));
+    by_parent_.FetchFirst(HashOf(parent.bytes));
+  }
+  void FetchChainsOf(base::BlockId block) const {
+    const Entry& entry = entries_[block.value()];
+    FetchChains(entry.key, entry.parent);
+  }
   void FetchEntry(base::BlockId block) const {
     const Entry* entry = &entries_[block.value()];
     __builtin_prefetch(entry, /*rw=*/1);

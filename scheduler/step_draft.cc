@@ -21,7 +21,7 @@ void StepDraft::Begin(base::JobId job) {
 
 DraftItem& StepDraft::AddItem(const DraftItem& item) {
   PAGODA_CHECK(item_of_slot_[item.slot.value()] == kNone);
-  PAGODA_CHECK(items_.size() < items_.capacity());
+  PAGODA_CHECK(items_.size() != items_.capacity());
   item_of_slot_[item.slot.value()] = static_cast<std::uint32_t>(items_.size());
   return items_.emplace_back(item);
 }
