@@ -92,7 +92,8 @@ absl::StatusOr<NewRequest> NewRequest::Create(const RequestFields& fields,
   if (n < 1 || n > most_choices) {
     return Refuse("n", n,
                   absl::StrCat("from 1 to ", most_choices, " (at most ", ModelLimits::kMaxChoices,
-                               ", and max_num_seqs is ", limits.max_num_seqs, ")"));
+                               ", and the caller can run ", limits.max_num_seqs,
+                               " at once: max_num_seqs, or its tenant's share of it)"));
   }
   request.choices_.resize(static_cast<std::size_t>(n));
   const std::int32_t priority = fields.priority.value_or(0);

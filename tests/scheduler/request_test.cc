@@ -191,7 +191,7 @@ TEST(NewRequest, NIsBoundedByTheNamedLimitAndByTheRows) {
   for (const std::int32_t n : {-1, 0, 9}) {
     EXPECT_EQ(base::FieldOf(refusal(n)), "n") << n;
     EXPECT_THAT(std::string(refusal(n).message()), HasSubstr(std::to_string(n) + " asked"));
-    EXPECT_THAT(std::string(refusal(n).message()), HasSubstr("max_num_seqs is 8"));
+    EXPECT_THAT(std::string(refusal(n).message()), HasSubstr("the caller can run 8 at once"));
   }
   limits.max_num_seqs = 1'000;
   EXPECT_TRUE(refusal(ModelLimits::kMaxChoices).ok());
