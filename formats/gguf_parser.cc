@@ -24,6 +24,9 @@ namespace {
 
 constexpr std::uint64_t kDefaultAlignment = 32;
 constexpr std::uint64_t kMaxAlignment = 1 << 20;
+// What a file that ends too early is most likely to want.
+constexpr const char* kCutToDo =
+    "; if the file was not fetched whole, fetch it again and compare its size";
 constexpr std::string_view kAlignmentKey = "general.alignment";
 
 enum class ValueType : std::uint32_t {
@@ -102,7 +105,7 @@ class Parser {
 
   absl::Status Cut(std::string_view what) const {
     return Refuse("the file ends inside ", base::ToAbsl(what), ", with ", reader_.remaining(),
-                  " bytes left");
+                  " bytes left", kCutToDo);
   }
 
   absl::Status ReadHeader();
@@ -201,7 +204,8 @@ absl::StatusOr<std::string_view> Parser::ReadString() {
   if (!reader_.TryRead(length)) return Cut("a string");
   std::string_view text;
   if (!reader_.TryReadText(length, text)) {
-    return Refuse("a string says it has ", length, " bytes; ", reader_.remaining(), " are left");
+    return Refuse("a string says it has ", length, " bytes; ", reader_.remaining(), " are left",
+                  kCutToDo);
   }
   return text;
 }
@@ -426,7 +430,7 @@ absl::Status Parser::PlaceTensors() {
     const std::uint64_t num_bytes = placement.num_bytes.value_or(0);
     if (placement.offset > data.size() || num_bytes > data.size() - placement.offset) {
       return Refuse("tensor ", Quoted(tensor.name), " needs ", num_bytes, " bytes at offset ",
-                    placement.offset, " of the tensor data, which has ", data.size());
+                    placement.offset, " of the tensor data, which has ", data.size(), kCutToDo);
     }
     tensor.data = data.subspan(placement.offset, num_bytes);
   }

@@ -20,6 +20,10 @@
 namespace pagoda::formats {
 namespace {
 
+// What a file that ends too early is most likely to want.
+constexpr const char* kCutToDo =
+    "; if the file was not fetched whole, fetch it again and compare its size";
+
 using base::ToAbsl;
 
 constexpr std::string_view kMetadataKey = "__metadata__";
@@ -99,7 +103,7 @@ class HeaderParser {
     std::string_view header;
     if (!reader.TryReadText(length, header)) {
       return Refused(absl::StrCat("says that its header has ", length, " bytes, but only ",
-                                  reader.remaining(), " follow"));
+                                  reader.remaining(), " follow", kCutToDo));
     }
     data_ = bytes_.subspan(reader.offset());
     return header;
@@ -182,9 +186,9 @@ class HeaderParser {
     }
     range = {.begin = *ends[0].AsUnsigned(), .end = *ends[1].AsUnsigned()};
     if (range.begin <= range.end && range.end <= data_.size()) return absl::OkStatus();
-    return RefusedTensor(tensor,
-                         absl::StrCat("lies at bytes ", range.begin, " to ", range.end,
-                                      ", but the file has ", data_.size(), " bytes of data"));
+    return RefusedTensor(
+        tensor, absl::StrCat("lies at bytes ", range.begin, " to ", range.end,
+                             ", but the file has ", data_.size(), " bytes of data", kCutToDo));
   }
 
   absl::Status CheckSize(const SafetensorsTensor& tensor, Range range) const {

@@ -14,24 +14,24 @@ absl::StatusOr<kernels::ActivationType> ParseActivation(const std::string& name,
   if (layout == kernels::PackLayout::kBf16Rows) {
     if (name == "auto" || name == "bf16") return kernels::ActivationType::kBf16;
     return absl::InvalidArgumentError(
-        absl::StrCat("activation dtype '", name, "'; this backend has auto or bf16"));
+        absl::StrCat("activation-dtype is '", name, "'; this backend has auto or bf16"));
   }
   // auto is int8: weights that are not quantized run with f32 whatever was wanted.
   if (name == "auto" || name == "int8") return kernels::ActivationType::kInt8;
   if (name == "f32") return kernels::ActivationType::kF32;
   if (name == "bf16") {
     return absl::UnimplementedError(
-        "activation dtype 'bf16' is not built for this backend; built are f32 and int8");
+        "activation-dtype is 'bf16', which is not built for this backend; use auto, f32 or int8");
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("activation dtype '", name, "'; expected auto, f32 or int8"));
+      absl::StrCat("activation-dtype is '", name, "'; expected auto, f32 or int8"));
 }
 
 absl::StatusOr<base::KvType> ParseKvType(const std::string& name) {
   if (name == "auto" || name == "bf16") return base::KvType::kBf16;
   if (name == "f32") return base::KvType::kF32;
   return absl::InvalidArgumentError(
-      absl::StrCat("KV cache dtype '", name, "'; expected auto, bf16 or f32"));
+      absl::StrCat("kv-cache-dtype is '", name, "'; expected auto, bf16 or f32"));
 }
 
 absl::StatusOr<std::int32_t> MaxModelLen(const LoadOptions& options, const Config& config) {
@@ -56,8 +56,9 @@ absl::StatusOr<LoadPlan> PlanLoad(const Checkpoint& checkpoint, const LoadOption
   PAGODA_ASSIGN_OR_RETURN(
       plan.weights, PlanWeights(checkpoint, {.layout = layout, .activation = plan.activation}));
   if (options.activation_dtype == "int8" && !plan.weights.has_quantized) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "activation dtype 'int8' needs quantized weights; these are ", plan.weights.weight_format));
+    return absl::InvalidArgumentError(
+        absl::StrCat("activation-dtype is 'int8', which needs quantized weights; these are ",
+                     plan.weights.weight_format, "; use auto or f32"));
   }
   plan.activation_dtype = kernels::Name(kernels::ActivationFor(
       plan.weights.has_quantized ? kernels::ElementType::kQ8_0 : kernels::ElementType::kF32,

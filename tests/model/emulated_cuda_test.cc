@@ -186,7 +186,7 @@ TEST(EmulatedCuda, RefusesWhatItHasNotByName) {
   options.device = "emulated-cuda";
   options.activation_dtype = "int8";
   EXPECT_EQ(Model::Load(path, options).status().message(),
-            "activation dtype 'int8'; this backend has auto or bf16");
+            "activation-dtype is 'int8'; this backend has auto or bf16");
   options = {};
   options.device = "emulated-cuda";
   options.block_size = 2;

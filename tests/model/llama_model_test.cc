@@ -57,13 +57,14 @@ TEST(ModelLoad, AutoActivationsAreF32ForFloatWeights) {
 TEST(ModelLoad, RefusesOptionsByName) {
   ModelOptions options;
   options.activation_dtype = "bf16";
-  ExpectRefused(options, absl::StatusCode::kUnimplemented, "activation dtype 'bf16' is not built");
+  ExpectRefused(options, absl::StatusCode::kUnimplemented,
+                "activation-dtype is 'bf16', which is not built");
   options = {};
   options.activation_dtype = "fp8";
-  ExpectRefused(options, absl::StatusCode::kInvalidArgument, "activation dtype 'fp8'");
+  ExpectRefused(options, absl::StatusCode::kInvalidArgument, "activation-dtype is 'fp8'");
   options = {};
   options.kv_cache_dtype = "fp16";
-  ExpectRefused(options, absl::StatusCode::kInvalidArgument, "KV cache dtype 'fp16'");
+  ExpectRefused(options, absl::StatusCode::kInvalidArgument, "kv-cache-dtype is 'fp16'");
   options = {};
   options.device = "cuda";
   ExpectRefused(options, absl::StatusCode::kUnimplemented,
