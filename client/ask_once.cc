@@ -8,6 +8,7 @@
 #include "client/connection.h"
 #include "client/errors.h"
 #include "client/progress.h"
+#include "client/prompt_text.h"
 #include "pagoda/v1/inference.grpc.pb.h"
 
 namespace pagoda::client {
@@ -109,7 +110,7 @@ int RunTokenize(const Options& options, Console& console) {
   request.set_model(options.model);
   request.set_text(options.prompt.value_or(""));
   if (options.prompt_file.has_value()) {
-    const auto read = ReadWholeFile(*options.prompt_file, console.in);
+    const auto read = ReadTextFile(*options.prompt_file, console.in);
     if (!read.ok()) return ReportError(options, LocalError(read.status()), "tokenize", console);
     request.set_text(*read);
   }

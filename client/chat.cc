@@ -7,9 +7,11 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "base/strings.h"
 #include "client/commands.h"
 #include "client/connection.h"
 #include "client/errors.h"
+#include "client/prompt_text.h"
 #include "client/reply.h"
 #include "client/requests.h"
 #include "pagoda/v1/inference.grpc.pb.h"
@@ -18,6 +20,7 @@ namespace pagoda::client {
 namespace {
 
 constexpr std::string_view kPrompt = "> ";
+constexpr std::string_view kClear = "/clear";
 
 v1::ChatMessage Message(std::string role, std::string content) {
   v1::ChatMessage message;
@@ -30,7 +33,7 @@ v1::ChatMessage Message(std::string role, std::string content) {
 absl::StatusOr<std::vector<std::string>> ReadTools(const Options& options, Console& console) {
   std::vector<std::string> tools;
   if (!options.tools_file.has_value()) return tools;
-  PAGODA_ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(*options.tools_file, console.in));
+  PAGODA_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(*options.tools_file, console.in));
   // Templates write tools out, so the order of their entries counts.
   const auto list = nlohmann::ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!list.is_array()) {
@@ -115,6 +118,15 @@ class Conversation {
   bool in_line_ = false;
 };
 
+// Why a line is not sent: a command that there is not, or no text. Empty when it is.
+std::string WhyNotAsked(const std::string& line) {
+  if (line.starts_with('/') && !line.starts_with("//")) {
+    return absl::StrCat("there is no ", line.substr(0, line.find(' ')), "; there is ",
+                        base::ToAbsl(kClear), ". A text that begins with / is written with //.");
+  }
+  return std::string(CheckText("the line", line).message());
+}
+
 // Until the end of input. A turn that fails is reported and the conversation goes on, unless no
 // server is there at all.
 int Converse(Conversation& conversation, Console& console) {
@@ -133,11 +145,16 @@ int Converse(Conversation& conversation, Console& console) {
   std::string line;
   for (show_prompt(); std::getline(console.in, line); show_prompt()) {
     if (line.empty()) continue;
-    if (line == "/clear") {
+    if (line == kClear) {
       conversation.Forget();
-    } else if (conversation.Ask(line) == kExitUnreachable) {
-      return kExitUnreachable;
+      continue;
     }
+    if (const std::string why = WhyNotAsked(line); !why.empty()) {
+      console.err << why << std::endl;
+      continue;
+    }
+    if (line.starts_with("//")) line.erase(0, 1);
+    if (conversation.Ask(line) == kExitUnreachable) return kExitUnreachable;
   }
   if (console.out_is_terminal) console.out << std::endl;
   return kExitOk;

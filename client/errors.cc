@@ -119,6 +119,9 @@ std::string WhatToDo(const CallError& error) {
   if (error.code == "UNAVAILABLE")
     return "try again when the server is serving: pagoda health --wait 60";
   if (error.code == "CANCELLED") return "nothing; ask again";
+  if (error.code == "UNAUTHENTICATED") {
+    return "say who calls: --token-file FILE, or --tls-cert and --tls-key";
+  }
   if (error.code == "NOT_FOUND") return "check the name; pagoda model shows what is loaded";
   return "look into the server's log";
 }

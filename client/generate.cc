@@ -1,6 +1,7 @@
 #include "client/commands.h"
 #include "client/connection.h"
 #include "client/errors.h"
+#include "client/prompt_text.h"
 #include "client/reply.h"
 #include "client/requests.h"
 #include "pagoda/v1/inference.grpc.pb.h"
@@ -22,7 +23,7 @@ void ShowChoices(const Reply& reply, Console& console) {
 int RunGenerate(const Options& options, Console& console) {
   std::string prompt = options.prompt.value_or("");
   if (options.prompt_file.has_value()) {
-    auto read = ReadWholeFile(*options.prompt_file, console.in);
+    auto read = ReadTextFile(*options.prompt_file, console.in);
     if (!read.ok()) return ReportError(options, LocalError(read.status()), "generate", console);
     prompt = *std::move(read);
   }
@@ -46,6 +47,10 @@ int RunGenerate(const Options& options, Console& console) {
   // A call that failed has a request id only if something of a reply had come.
   const bool has_reply = status.ok() || !reply.request_id.empty();
   if (shows_whole && !options.json && has_reply) ShowChoices(reply, console);
+  if (status.error_code() == grpc::StatusCode::CANCELLED && !options.json) {
+    console.err << "[cancelled]" << std::endl;  // whoever pressed Ctrl-C knows why
+    return kExitFailed;
+  }
   if (!status.ok()) return ReportError(options, DecodeError(status), "generate", console);
   if (options.json) {
     console.out << ReplyAsJson(reply).dump() << std::endl;

@@ -83,7 +83,12 @@ int RunHealth(const Options& options, Console& console) {
   const auto stub = Health::NewStub(*channel);
   const Answer answer = CheckUntilServing(options, *stub, console);
   if (!answer.status.ok()) {
-    return ReportError(options, DecodeError(answer.status), "health", console);
+    CallError error = DecodeError(answer.status);
+    if (answer.status.error_code() == ::grpc::StatusCode::NOT_FOUND) {
+      error.to_do = absl::StrCat("the server has no service of the name '", options.service,
+                                 "'; leave --service out, or name pagoda.v1.InferenceService");
+    }
+    return ReportError(options, error, "health", console);
   }
   const std::string& name = HealthCheckResponse::ServingStatus_Name(answer.response.status());
   if (options.json) {

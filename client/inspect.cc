@@ -217,11 +217,8 @@ json AsJson(const FileOptions& file, const ModelFacts& facts) {
 int RunInspect(const Options& options, Console& console) {
   const auto facts = ReadModelFacts(options.file.path);
   if (!facts.ok()) {
-    CallError error = LocalError(facts.status());
-    if (!absl::IsNotFound(facts.status())) {
-      error.to_do = "give a whole GGUF file, or a folder with config.json and safetensors";
-    }
-    return ReportFileError(options, error, absl::StrCat("inspect ", options.file.path), console);
+    return ReportFileError(options, LocalError(facts.status()),
+                           absl::StrCat("inspect ", options.file.path), console);
   }
   if (options.json) {
     console.out << AsJson(options.file, *facts).dump(-1, ' ', false, json::error_handler_t::replace)

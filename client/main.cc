@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <iostream>
 #include <thread>
 
@@ -21,6 +22,7 @@ void HandleSignals(const sigset_t& signals, pagoda::client::Interrupts& interrup
 }  // namespace
 
 int main(int argc, char** argv) {
+  setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);  // errors come back as statuses
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);

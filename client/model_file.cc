@@ -8,12 +8,15 @@
 #include "base/status_macros.h"
 #include "formats/gguf.h"
 #include "formats/gguf_types.h"
+#include "formats/json_document.h"
+#include "formats/safetensors_folder.h"
 #include "kernels/kernels_pack.h"
 #include "model/checkpoint.h"
 #include "model/folder_config.h"
 #include "text/chat_template.h"
 #include "text/model_text.h"
 #include "text/tokenizer.h"
+#include "text/tokenizer_json_rules.h"
 
 namespace pagoda::client {
 namespace {
@@ -71,8 +74,17 @@ absl::StatusOr<text::ModelText> ReadWords(const std::string& folder) {
   return text::LoadModelText(folder, eos);
 }
 
+std::string SplitRuleOf(const std::string& folder) {
+  const auto document =
+      formats::JsonDocument::Open((std::filesystem::path(folder) / "tokenizer.json").string());
+  if (!document.ok()) return "unknown";
+  const auto rule = (*document)->root().Find("pre_tokenizer");
+  if (!rule.has_value() || rule->is_null()) return "none";  // a SentencePiece vocabulary
+  return text::ReadPreTokenizer(*rule).value_or("unknown");
+}
+
 void TakeWords(const std::string& folder, ModelFacts& facts) {
-  facts.tokenizer.kind = "tokenizer.json";
+  facts.tokenizer.kind = absl::StrCat("tokenizer.json, split rule ", SplitRuleOf(folder));
   const auto words = ReadWords(folder);
   facts.tokenizer.usable = words.status();
   if (!words.ok()) return;
@@ -127,26 +139,60 @@ absl::StatusOr<PlannedModel> PlanAsItComes(const GgufFile& file) {
   return Plan(*checkpoint, {});
 }
 
-// A folder is known only through what Pagoda makes of it: one that it refuses is an error here.
-absl::StatusOr<ModelFacts> ReadFolder(const std::string& path) {
-  PAGODA_ASSIGN_OR_RETURN(const auto checkpoint, model::Checkpoint::Open(path));
+// What a folder's config.json calls its architecture, before anything is made of it.
+std::string ArchitectureIn(const formats::JsonDocument& config) {
+  const auto type = config.root().Find("model_type");
+  const auto name = type.has_value() ? type->AsString() : std::nullopt;
+  return std::string(name.value_or("not named"));
+}
+
+// A folder that the loader refuses: what can be read of it all the same, beside the reason.
+absl::StatusOr<ModelFacts> ReadRefusedFolder(const std::string& path, const absl::Status& why) {
+  const auto config = model::OpenConfig(path);
+  const auto weights = formats::SafetensorsFolder::Open(path);
+  if (!config.ok() || !weights.ok()) return why;
   ModelFacts facts{.format = "folder of safetensors",
-                   .file_bytes = 0,
-                   .name = checkpoint->config().name,
-                   .architecture = checkpoint->config().architecture,
+                   .name = std::filesystem::path(path).filename().string(),
+                   .architecture = ArchitectureIn(**config),
                    .tensors = {},
                    .tokenizer = {},
                    .template_bytes = std::nullopt,
                    .template_usable = absl::OkStatus(),
-                   .planned = Plan(*checkpoint, {})};
-  TakeWords(path, facts);
-  for (const model::StoredTensor& tensor : checkpoint->tensors()) {
+                   .planned = why};
+  for (const formats::SafetensorsTensor* const tensor : (*weights)->tensors()) {
+    facts.tensors.push_back({.name = std::string(tensor->name),
+                             .type = std::string(tensor->type),
+                             .shape = {tensor->shape.begin(), tensor->shape.end()},
+                             .bytes = static_cast<std::int64_t>(tensor->data.size())});
+  }
+  return facts;
+}
+
+absl::StatusOr<ModelFacts> ReadOpenFolder(const std::string& path) {
+  const auto checkpoint = model::Checkpoint::Open(path);
+  if (!checkpoint.ok()) return ReadRefusedFolder(path, checkpoint.status());
+  const model::Config& config = (*checkpoint)->config();
+  ModelFacts facts{.format = "folder of safetensors",
+                   .name = config.name,
+                   .architecture = config.architecture,
+                   .tensors = {},
+                   .tokenizer = {},
+                   .template_bytes = std::nullopt,
+                   .template_usable = absl::OkStatus(),
+                   .planned = Plan(**checkpoint, {})};
+  for (const model::StoredTensor& tensor : (*checkpoint)->tensors()) {
     facts.tensors.push_back({.name = std::string(tensor.name),
                              .type = tensor.type_name,
                              .shape = tensor.shape,
                              .bytes = static_cast<std::int64_t>(tensor.data.size())});
-    facts.file_bytes += facts.tensors.back().bytes;
   }
+  return facts;
+}
+
+absl::StatusOr<ModelFacts> ReadFolder(const std::string& path) {
+  PAGODA_ASSIGN_OR_RETURN(ModelFacts facts, ReadOpenFolder(path));
+  TakeWords(path, facts);
+  for (const TensorFacts& tensor : facts.tensors) facts.file_bytes += tensor.bytes;
   return facts;
 }
 

@@ -49,7 +49,7 @@ struct ModelFacts {
   absl::StatusOr<PlannedModel> planned;  // or why it would be refused
 };
 
-// A GGUF file is shown whether Pagoda can load it or not, a folder only if it can. Errors:
+// A file or folder is shown whether Pagoda can load it or not, if its headers can be read. Errors:
 // NotFound; InvalidArgument for what is broken.
 absl::StatusOr<ModelFacts> ReadModelFacts(const std::string& path);
 

@@ -3,6 +3,11 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 
+#include "absl/strings/str_cat.h"
+#include "base/byte_size.h"
+#include "client/gpu_table.h"
+#include "client/prompt_text.h"
+
 namespace pagoda::client {
 namespace {
 
@@ -193,15 +198,25 @@ void AddFileCommands(CLI::App& app, Options& options) {
   plan->add_option("--block-size", file.load.block_size, "Tokens of one KV block")
       ->capture_default_str()
       ->check(CLI::IsMember({4, 8, 16, 32, 64}));
-  plan->add_option("--kv-cache-dtype", file.load.kv_cache_dtype, "auto (bf16), bf16 or f32")
-      ->capture_default_str();
-  plan->add_option("--activation-dtype", file.load.activation_dtype, "auto, int8 or f32")
-      ->capture_default_str();
-  plan->add_option("--target", file.target, "cpu, or a GPU by name, as h100-80gb")
-      ->capture_default_str();
+  plan->add_option("--kv-cache-dtype", file.load.kv_cache_dtype, "auto is bf16")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"auto", "bf16", "f32"}));
+  plan->add_option("--activation-dtype", file.load.activation_dtype,
+                   "On the CPU auto, int8 or f32; on a GPU auto or bf16")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"auto", "int8", "f32", "bf16"}));
+  plan->add_option("--target", file.target,
+                   "cpu, or a GPU by name, as h100-80gb, or by its memory, as 80GiB")
+      ->capture_default_str()
+      ->check([](const std::string& text) {
+        return std::string(ParseTarget(text).status().message());
+      });
   plan->add_option("--memory", file.memory,
                    "What is there to fill, as 80GiB; left out: what the target has")
-      ->type_name("SIZE");
+      ->type_name("SIZE")
+      ->check([](const std::string& text) {
+        return std::string(base::ParseByteSize(text).status().message());
+      });
 }
 
 void AddCommands(CLI::App& app, Options& options) {
@@ -243,6 +258,40 @@ void AddCommands(CLI::App& app, Options& options) {
   AddFileCommands(app, options);
 }
 
+// What a plan's flags make impossible together. Empty when all is well.
+std::string FindPlanConflict(const FileOptions& file) {
+  const auto target = ParseTarget(file.target);
+  if (!target.ok()) return std::string(target.status().message());
+  if (target->is_gpu && !target->memory_bytes.has_value() && !file.memory.has_value()) {
+    return "plan: --target gpu does not say how much memory it has; name the GPU or its memory, as "
+           "--target 80GiB";
+  }
+  const std::string& activation = file.load.activation_dtype;
+  if (activation == "auto" || target->is_gpu == (activation == "bf16")) return {};
+  return absl::StrCat("plan: --activation-dtype ", activation, " is not built for ", target->name,
+                      "; it has auto", target->is_gpu ? " and bf16" : ", int8 and f32");
+}
+
+// The flags whose values go into a request as text.
+std::string FindBadText(const Options& options) {
+  std::vector<std::pair<std::string, std::string>> texts = {
+      {"--model", options.model},
+      {"--prompt", options.prompt.value_or("")},
+      {"--message", options.message.value_or("")},
+      {"--system", options.system.value_or("")},
+      {"--template-variables", options.template_variables},
+      {"--request-id", options.client_request_id},
+      {"--service", options.service}};
+  for (const std::string& stop : options.stop.stop) texts.emplace_back("--stop", stop);
+  for (const std::string& word : options.sampling.bad_words) texts.emplace_back("--bad-word", word);
+  for (const auto& [flag, text] : texts) {
+    if (const absl::Status status = CheckText(flag, text); !status.ok()) {
+      return std::string(status.message());
+    }
+  }
+  return {};
+}
+
 // What CLI11 cannot say: which flags go together. Empty when all is well.
 std::string FindConflict(const Options& options) {
   const int prompts = (options.prompt ? 1 : 0) + (options.prompt_file ? 1 : 0) +
@@ -264,7 +313,24 @@ std::string FindConflict(const Options& options) {
   if (options.tls_cert.empty() != options.tls_key.empty()) {
     return "give both of --tls-cert and --tls-key, or neither";
   }
-  return {};
+  const bool asks_for_scores = options.output.logprobs || options.output.prompt_logprobs ||
+                               !options.output.logprob_token_ids.empty();
+  if (asks_for_scores && !options.json) {
+    return "log-probabilities are printed with --json alone; add it, or leave them out";
+  }
+  if (options.command == Command::kPlan) return FindPlanConflict(options.file);
+  return FindBadText(options);
+}
+
+// A word where a command should be. CLI11 says only that one is missing.
+std::string FindUnknownCommand(const CLI::App& app, const std::vector<std::string>& arguments) {
+  if (arguments.empty() || arguments.front().starts_with('-')) return {};
+  std::string known;
+  for (const CLI::App* const command : app.get_subcommands({})) {
+    if (command->check_name(arguments.front())) return {};
+    absl::StrAppend(&known, known.empty() ? "" : ", ", command->get_name());
+  }
+  return absl::StrCat("there is no command '", arguments.front(), "'; there are ", known);
 }
 
 }  // namespace
@@ -276,6 +342,9 @@ std::variant<Options, EarlyExit> ParseCommandLine(const std::vector<std::string>
   app.require_subcommand(1);
   app.set_version_flag("--version", "pagoda 0.1.0");
   AddCommands(app, options);
+  if (const std::string unknown = FindUnknownCommand(app, arguments); !unknown.empty()) {
+    return EarlyExit{kExitUsage, "pagoda: " + unknown + "\nTo do: see pagoda --help\n"};
+  }
   try {
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::CallForHelp&) {

@@ -1,9 +1,9 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/byte_size.h"
 #include "base/runtime/machine_memory.h"
 #include "base/status_macros.h"
@@ -35,28 +35,19 @@ struct Answer {
   Capacity capacity;
 };
 
-std::string GpuNames() {
-  return absl::StrJoin(KnownGpus(), ", ",
-                       [](std::string* out, const Gpu& gpu) { out->append(gpu.name); });
-}
-
 absl::StatusOr<Target> FindTarget(const FileOptions& file) {
+  PAGODA_ASSIGN_OR_RETURN(PlanTarget named, ParseTarget(file.target));
   Target target;
-  target.name = file.target;
-  target.is_gpu = file.target != "cpu";
-  const auto gpu = FindGpu(file.target);
-  if (target.is_gpu && !gpu.has_value()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("target '", file.target, "'; expected cpu or one of ", GpuNames()));
-  }
+  target.name = std::move(named.name);
+  target.is_gpu = named.is_gpu;
   target.weights = target.is_gpu ? "every matrix as rows of bf16"
                                  : "in column panels, whatever the instruction class";
   if (file.memory.has_value()) {
     PAGODA_ASSIGN_OR_RETURN(target.memory_bytes, base::ParseByteSize(*file.memory));
     target.memory_from = "given";
-  } else if (target.is_gpu) {
-    target.memory_bytes = PlannableBytes(*gpu);
-    target.memory_from = absl::StrCat(100 * kGpuMemoryShare, " % of its ", gpu->memory_gib, " GiB");
+  } else if (named.memory_bytes.has_value()) {
+    target.memory_bytes = *named.memory_bytes;
+    target.memory_from = std::move(named.memory_from);
   } else {
     PAGODA_ASSIGN_OR_RETURN(target.memory_bytes, base::AvailableMemory());
     target.memory_from = "available on this machine now";
@@ -64,10 +55,18 @@ absl::StatusOr<Target> FindTarget(const FileOptions& file) {
   return target;
 }
 
+// How the files are planned on this machine; a GPU's own arithmetic says nothing about that.
+model::LoadOptions LoadOptionsFor(const Target& target, const FileOptions& file) {
+  model::LoadOptions load = file.load;
+  if (target.is_gpu) load.activation_dtype = "auto";
+  return load;
+}
+
 absl::StatusOr<Answer> Work(const FileOptions& file) {
   Answer answer;
   PAGODA_ASSIGN_OR_RETURN(answer.target, FindTarget(file));
-  PAGODA_ASSIGN_OR_RETURN(answer.model, PlanModelFile(file.path, file.load));
+  PAGODA_ASSIGN_OR_RETURN(answer.model,
+                          PlanModelFile(file.path, LoadOptionsFor(answer.target, file)));
   if (answer.target.is_gpu) answer.model.memory.weight_bytes = answer.model.bf16_weight_bytes;
   answer.capacity = PlanCapacity(answer.model.memory, file.batch,
                                  answer.model.config.context_length, answer.target.memory_bytes);

@@ -228,6 +228,7 @@ absl::Status Pipeline::PostTextCall(const Principal& caller, std::unique_ptr<Tex
 absl::Status Pipeline::WarmUp() {
   CallInput input;
   input.prompt = TokenPrompt{0};
+  input.client_request_id = "server:warm-up";  // in the log it is no caller's
   input.fields.max_tokens = std::min(2, model_.limits.max_model_len - 1);
   return ComputeOwn(std::move(input), std::nullopt);
 }
@@ -235,6 +236,7 @@ absl::Status Pipeline::WarmUp() {
 absl::Status Pipeline::AddPublicPrefix(PromptInput prompt, std::vector<base::TenantId> readers) {
   CallInput input;
   input.prompt = std::move(prompt);
+  input.client_request_id = "server:public-prefix";
   input.fields.max_tokens = 1;
   return ComputeOwn(std::move(input), std::move(readers));
 }

@@ -187,6 +187,33 @@ TEST(Generate, ReadsThePromptFromAFileAndFromStdin) {
   EXPECT_EQ(requests[1].text(), "from stdin");
 }
 
+TEST(Generate, AFileThatIsNotUtf8IsRefusedBeforeItIsSentWithThePlace) {
+  FakeInferenceService service(HelloScript());
+  const std::string path = testing::TempDir() + "/commands_test_latin1.txt";
+  std::ofstream(path, std::ios::binary) << "caf\xE9";
+  for (const char* const command : {"generate", "tokenize"}) {
+    Session session;
+    EXPECT_EQ(session.Run({command, "--prompt-file", path}, service.address()), kExitFailed);
+    EXPECT_NE(session.err.str().find(path + " is not UTF-8: byte 3 is 0xe9"), std::string::npos)
+        << session.err.str();
+  }
+  EXPECT_TRUE(service.generate_requests().empty());
+}
+
+TEST(Generate, AnInterruptIsSaidInAWord) {
+  FakeInferenceService::Script script;
+  script.replies = {Piece("Once upon", {1})};
+  script.waits_for_cancel = true;
+  FakeInferenceService service(script);
+  Session session;
+  std::jthread interrupter([&] {
+    session.out_buffer.AwaitText("Once upon", 1);
+    EXPECT_TRUE(session.interrupts.Trigger());
+  });
+  EXPECT_EQ(session.Run({"generate", "--prompt", "x"}, service.address()), kExitFailed);
+  EXPECT_EQ(session.err.str(), "[cancelled]\n");
+}
+
 TEST(Generate, AFailureIsDecodedFromTheTrailer) {
   google::rpc::BadRequest bad;
   bad.add_field_violations()->set_field("prompt");
@@ -298,6 +325,18 @@ TEST(Chat, EveryTurnSendsTheHistoryAndClearForgetsIt) {
   EXPECT_EQ(requests[2].messages_size(), 1);
 }
 
+TEST(Chat, AMistypedCommandIsNotSentAndATextThatBeginsWithASlashCanBe) {
+  FakeInferenceService service(HelloScript());
+  Session session;
+  session.in.str("/claer all\n//clear is a command\nb\xff\n");
+  EXPECT_EQ(session.Run({"chat"}, service.address()), kExitOk);
+  const auto requests = service.chat_requests();
+  ASSERT_EQ(requests.size(), 1u);
+  EXPECT_EQ(requests[0].messages(0).content(), "/clear is a command");
+  EXPECT_NE(session.err.str().find("there is no /claer; there is /clear."), std::string::npos);
+  EXPECT_NE(session.err.str().find("the line is not UTF-8: byte 1"), std::string::npos);
+}
+
 TEST(Chat, OnATerminalItPromptsAndShowsTheReceipt) {
   FakeInferenceService service(HelloScript());
   Session session;
@@ -384,6 +423,18 @@ TEST(Health, ExitsZeroOnlyWhenServing) {
     EXPECT_EQ(session.Run({"health"}, service.address()), code);
     EXPECT_EQ(session.out_buffer.str(), Health::ServingStatus_Name(status) + "\n");
   }
+}
+
+TEST(Health, AServiceThatIsNotThereIsAMatterOfItsName) {
+  FakeInferenceService::Script script;
+  script.health = {Health::SERVICE_UNKNOWN};
+  script.health_status = {grpc::StatusCode::NOT_FOUND, "unknown service"};
+  FakeInferenceService service(script);
+  Session session;
+  EXPECT_EQ(session.Run({"health", "--service", "foo"}, service.address()), kExitFailed);
+  EXPECT_NE(session.err.str().find("To do: the server has no service of the name 'foo'"),
+            std::string::npos)
+      << session.err.str();
 }
 
 TEST(Health, WaitsUntilTheServerServes) {

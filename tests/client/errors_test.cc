@@ -79,6 +79,12 @@ TEST(Errors, UnavailableIsUnreachableOnlyWithoutAnAnswer) {
       DecodeError(WithDetails(grpc::StatusCode::UNAVAILABLE, "draining", info)).unreachable);
 }
 
+TEST(Errors, ACallerThatIsNotKnownIsToldHowToSayWhoItIs) {
+  const CallError error = DecodeError({grpc::StatusCode::UNAUTHENTICATED, "no credentials"});
+  EXPECT_NE(ErrorAsText(error, "x").find("To do: say who calls: --token-file FILE"),
+            std::string::npos);
+}
+
 TEST(Errors, BrokenOrUnknownDetailsHideNothingElse) {
   const CallError broken = DecodeError({grpc::StatusCode::INTERNAL, "oops", "\xff\xff"});
   EXPECT_EQ(broken.code, "INTERNAL");

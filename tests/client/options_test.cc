@@ -117,6 +117,12 @@ TEST(Options, MistakesExitWithTheUsageCodeAndNameTheFlag) {
       {{"generate", "--prompt", "a", "--tls-cert", "c"}, "--tls-key"},
       {{"chat", "--json"}, "--message"},
       {{"tokenize"}, "--prompt-file"},
+      {{"bogus", "--json"}, "there is no command 'bogus'; there are generate, chat"},
+      {{"generate", "--prompt", "a\xff"}, "--prompt is not UTF-8: byte 1 is 0xff"},
+      {{"generate", "--prompt", "a", "--stop", "\xc3"}, "--stop is not UTF-8"},
+      {{"chat", "--message", "\xff"}, "--message is not UTF-8"},
+      {{"generate", "--prompt", "a", "--logprobs", "3"}, "with --json alone"},
+      {{"generate", "--prompt", "a", "--prompt-logprobs", "0"}, "with --json alone"},
   };
   for (const auto& [arguments, word] : cases) {
     const EarlyExit refusal = Refusal(arguments);

@@ -91,7 +91,7 @@ grpc::Status FakeInferenceService::FakeHealth::Check(
   const auto& script = owner_.script_.health;
   PAGODA_CHECK(!script.empty());
   response->set_status(script[std::min(owner_.num_checks_++, script.size() - 1)]);
-  return grpc::Status::OK;
+  return owner_.script_.health_status;
 }
 
 }  // namespace pagoda::fakes

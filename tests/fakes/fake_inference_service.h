@@ -25,6 +25,7 @@ class FakeInferenceService final : public v1::InferenceService::Service {
     v1::Model model;
     // What health says, one after the other; the last one stays.
     std::vector<grpc::health::v1::HealthCheckResponse::ServingStatus> health;
+    grpc::Status health_status;
   };
 
   explicit FakeInferenceService(Script script);

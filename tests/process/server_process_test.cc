@@ -13,6 +13,7 @@ namespace pagoda::process {
 namespace {
 
 using ::grpc::StatusCode;
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -267,6 +268,7 @@ TEST(ServerProcess, EveryRequestIsOneLineOfTheLogAndNoWordOfIt) {
   EXPECT_TRUE(server.process.WaitForLog("stopped"));
   const std::string log = server.process.log();
   EXPECT_THAT(log, Not(HasSubstr("MARKERWORD")));
+  EXPECT_THAT(log, HasSubstr("client_id=server:warm-up"));
   constexpr int kOtherLines = 12;  // of the start and the end
   EXPECT_LE(std::ranges::count(log, '\n'), 3 * kEach + kOtherLines);
   EXPECT_GE(std::ranges::count(log, '\n'), 2 * kEach);
@@ -282,16 +284,22 @@ TEST(ServerProcess, BadStartUpsSayWhatIsWrongAndExitWithAnError) {
   EXPECT_THAT(run({"--model", "no/such.gguf"}), HasSubstr("no/such.gguf"));
   const std::string cut = TinyFile();
   std::filesystem::resize_file(cut, std::filesystem::file_size(cut) - 1000);
-  EXPECT_THAT(run({"--model", cut}), HasSubstr(cut));
+  EXPECT_THAT(run({"--model", cut}), AllOf(HasSubstr(cut), HasSubstr("fetch it again")));
+  EXPECT_THAT(run({"--model", cut, "--check-config"}),
+              AllOf(HasSubstr(cut), Not(HasSubstr("is valid"))));
   const std::string whole = TinyFile();
   EXPECT_THAT(run({"--model", whole, "--no-such-flag"}), HasSubstr("no-such-flag"));
   Server first(whole, kTinyFlags);
   std::vector<std::string> taken = kTinyFlags;
   taken.insert(taken.end(), {"--model", whole, "--listen", first.process.address()});
-  EXPECT_THAT(run(taken), HasSubstr("cannot listen on"));
+  EXPECT_THAT(run(taken), AllOf(HasSubstr("cannot listen on"), Not(HasSubstr("chttp2"))));
   std::vector<std::string> small = kTinyFlags;
   small.insert(small.end(), {"--model", whole, "--kv-cache-memory", "1KiB"});
   EXPECT_THAT(run(small), HasSubstr("--kv-cache-memory"));
+  EXPECT_THAT(run({"--model", whole, "--check-config", "--max-model-len", "100000"}),
+              HasSubstr("max-model-len is 100000"));
+  ServerProcess valid({"--model", whole, "--check-config"});
+  EXPECT_EQ(valid.Wait(), 0);
 }
 
 }  // namespace
