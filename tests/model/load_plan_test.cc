@@ -56,7 +56,8 @@ TEST_F(LoadPlanTest, ActivationsFollowTheWeights) {
 }
 
 TEST_F(LoadPlanTest, AChoiceThatCannotBeIsRefusedByName) {
-  EXPECT_THAT(Refusal({.activation_dtype = "bf16"}), HasSubstr("'bf16' is not built"));
+  EXPECT_THAT(Refusal({.activation_dtype = "bf16"}),
+              HasSubstr("activation-dtype is 'bf16', which is not built"));
   EXPECT_THAT(Refusal({.activation_dtype = "int3"}), HasSubstr("'int3'; expected"));
   EXPECT_THAT(Refusal({.kv_cache_dtype = "fp8"}), HasSubstr("'fp8'; expected"));
   EXPECT_THAT(Refusal({.max_model_len = 257}), HasSubstr("257; the model was made for 1 to 256"));
