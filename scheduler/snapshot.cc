@@ -9,7 +9,7 @@
 namespace pagoda::scheduler {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x31'70'61'6e'73'67'61'70;  // "pagsnap1"
+constexpr std::uint64_t kMagic = 0x32'70'61'6e'73'67'61'70;  // "pagsnap2"
 constexpr std::size_t kMostTenants = 4096;
 
 void VisitTenantConfig(SnapshotArchive& a, TenantConfig& tenant) {
