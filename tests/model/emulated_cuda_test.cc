@@ -169,7 +169,7 @@ TEST(NumericsH1, Fp16IsRefusedByName) {
       (of_kv ? options.kv_cache_dtype : options.activation_dtype) = "f16";
       const absl::Status refused = Model::Load(path, options).status();
       EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
-      EXPECT_NE(refused.message().find("dtype 'f16'"), std::string_view::npos) << refused;
+      EXPECT_NE(refused.message().find("dtype is 'f16'"), std::string_view::npos) << refused;
     }
   }
 }
