@@ -49,7 +49,7 @@ TEST(PairMerger, PairsThatShareARankMergeFromTheLeft) {
     }
     for (const std::size_t length : {0, 1, 2, 5, 47, 48, 49, 50, 90, 140}) {
       std::vector<TokenId> tokens(length);
-      for (TokenId& token : tokens) token = random() % kTokens;
+      for (TokenId& token : tokens) token = static_cast<TokenId>(random() % kTokens);
       scratch.tokens = tokens;
       merger.Merge(scratch);
       ASSERT_EQ(scratch.tokens, MergedByDefinition(pairs, tokens)) << length;
