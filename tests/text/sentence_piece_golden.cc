@@ -62,7 +62,9 @@ void CompareWithSentencePieceGolden(const Tokenizer& tokenizer, const std::strin
     ASSERT_TRUE(ids.ok()) << ids.status();
     ASSERT_EQ(*ids, wanted) << (plain ? "plain: " : "with control tokens: ") << input;
     const std::uint32_t length = golden.Number(4);
-    if (length != kNoText) ASSERT_EQ(TextOf(tokenizer, wanted), golden.Text(length));
+    if (length != kNoText) {
+      ASSERT_EQ(TextOf(tokenizer, wanted), golden.Text(length));
+    }
   }
   EXPECT_EQ(count, 120);
 }
