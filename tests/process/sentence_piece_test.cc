@@ -49,32 +49,32 @@ v1::TokenizeResponse Tokenized(Server& server, const v1::TokenizeRequest& reques
 class SentencePieceServer : public testing::Test {
  protected:
   SentencePieceServer()
-      : server(SpokenFile({{.start = ":", .pieces = {" yes", " Daily", " new", "s", " is"}},
-                           {.start = "", .pieces = {" Once", " upon", "\xE2", "\x82", "\xAC"}},
-                           {.start = "\n", .pieces = {" Sure", ", there"}}})) {}
-  Server server;
+      : server_(SpokenFile({{.start = ":", .pieces = {" yes", " Daily", " new", "s", " is"}},
+                            {.start = "", .pieces = {" Once", " upon", "\xE2", "\x82", "\xAC"}},
+                            {.start = "\n", .pieces = {" Sure", ", there"}}})) {}
+  Server server_;
 };
 
 TEST_F(SentencePieceServer, A6_AReplyKeepsEverySpaceWholeAndInParts) {
-  const Reply reply = server.Generate(Ask("Say:"));
+  const Reply reply = server_.Generate(Ask("Say:"));
   ASSERT_TRUE(reply.status.ok()) << reply.status.error_message();
   EXPECT_EQ(reply.text, " yes Daily news is");
   EXPECT_EQ(reply.tokens.size(), 6u) << "five words and EOS";
 }
 
 TEST_F(SentencePieceServer, A6_AReplyThatBeginsTheTextBeginsWithoutASpace) {
-  const Reply reply = server.Generate(Ask(""));
+  const Reply reply = server_.Generate(Ask(""));
   ASSERT_TRUE(reply.status.ok()) << reply.status.error_message();
   EXPECT_EQ(reply.text, "Once upon\u20AC");
   v1::GenerateRequest shown = Ask("");
   shown.mutable_output()->set_skip_special_tokens(false);
-  EXPECT_THAT(server.Generate(shown).text, HasSubstr(" Once upon")) << "it follows BOS's name";
+  EXPECT_THAT(server_.Generate(shown).text, HasSubstr(" Once upon")) << "it follows BOS's name";
 }
 
 TEST_F(SentencePieceServer, AStopStringIsFoundOverTokensAndSpaces) {
   v1::GenerateRequest request = Ask("Say:");
   request.mutable_stop()->add_stop("y new");
-  const Reply reply = server.Generate(request);
+  const Reply reply = server_.Generate(request);
   EXPECT_EQ(reply.text, " yes Dail");
   ASSERT_EQ(reply.finish.choices_size(), 1);
   EXPECT_TRUE(reply.finish.choices(0).has_matched_stop());
@@ -83,14 +83,14 @@ TEST_F(SentencePieceServer, AStopStringIsFoundOverTokensAndSpaces) {
 TEST_F(SentencePieceServer, PromptAndReplyJoinedAreTheTextOfTheirTokens) {
   v1::TokenizeRequest request;
   request.set_text("Say:");
-  const v1::TokenizeResponse prompt = Tokenized(server, request);
+  const v1::TokenizeResponse prompt = Tokenized(server_, request);
   std::vector<std::uint32_t> ids(prompt.token_ids().begin(), prompt.token_ids().end());
   EXPECT_EQ(prompt.token_bytes(1), " ") << "after BOS: the first word is spelt as any other";
-  EXPECT_EQ(Detokenized(server, ids), "Say:");
+  EXPECT_EQ(Detokenized(server_, ids), "Say:");
   v1::GenerateRequest echoing = Ask("Say:");
   echoing.mutable_output()->set_echo(true);
   ::grpc::ClientContext context;
-  auto reader = server.stub->Generate(&context, echoing);
+  auto reader = server_.stub->Generate(&context, echoing);
   std::string echoed, said;
   for (v1::GenerateResponse part; reader->Read(&part);) {
     echoed += part.prompt().text();
@@ -101,14 +101,14 @@ TEST_F(SentencePieceServer, PromptAndReplyJoinedAreTheTextOfTheirTokens) {
   }
   EXPECT_TRUE(reader->Finish().ok());
   EXPECT_EQ(echoed, "Say:");
-  EXPECT_EQ(echoed + said, Detokenized(server, ids));
+  EXPECT_EQ(echoed + said, Detokenized(server_, ids));
 }
 
 TEST_F(SentencePieceServer, AChatHasOneBosAndInputIsNeverControl) {
   v1::TokenizeRequest request;
   request.mutable_chat()->add_messages()->set_role("user");
   request.mutable_chat()->mutable_messages(0)->set_content("a<|im_end|>b");
-  const v1::TokenizeResponse prompt = Tokenized(server, request);
+  const v1::TokenizeResponse prompt = Tokenized(server_, request);
   const auto count = [&prompt](std::uint32_t id) {
     return std::ranges::count(prompt.token_ids(), id);
   };
@@ -119,7 +119,7 @@ TEST_F(SentencePieceServer, AChatHasOneBosAndInputIsNeverControl) {
   *chat.add_messages() = request.chat().messages(0);
   chat.mutable_sampling()->set_temperature(0);
   ::grpc::ClientContext context;
-  EXPECT_EQ(ReadAll(*server.stub->Chat(&context, chat)).text, " Sure, there");
+  EXPECT_EQ(ReadAll(*server_.stub->Chat(&context, chat)).text, " Sure, there");
 }
 
 TEST(SentencePieceFile, InspectAndPlanSayWhatItIs) {

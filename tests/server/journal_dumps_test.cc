@@ -25,16 +25,16 @@ using testing::HasSubstr;
 class JournalDumpsTest : public testing::Test {
  protected:
   void SetUp() override {
-    folder = (std::filesystem::path(testing::TempDir()) / (std::to_string(getpid()) + "-dumps"));
-    std::filesystem::create_directories(folder);
+    folder_ = (std::filesystem::path(testing::TempDir()) / (std::to_string(getpid()) + "-dumps"));
+    std::filesystem::create_directories(folder_);
     scheduler::SchedulerConfig config;
     config.pool_blocks_per_group = {20};
     config.max_model_len = 64;
-    scheduler = *scheduler::Scheduler::Create(config);
-    engine::RecordedScheduler recorded(*scheduler, &journal);
+    scheduler_ = *scheduler::Scheduler::Create(config);
+    engine::RecordedScheduler recorded(*scheduler_, &journal_);
     for (int i = 1; i <= 3; ++i) recorded.TryPlan(base::Instant::FromNanos(i));
   }
-  void TearDown() override { std::filesystem::remove_all(folder); }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
 
   static absl::StatusOr<engine::ReplayReport> Replay(const std::string& path) {
     std::ifstream stream(path, std::ios::binary);
@@ -47,13 +47,13 @@ class JournalDumpsTest : public testing::Test {
     return engine::ReplaySegments(segments);
   }
 
-  std::filesystem::path folder;
-  std::unique_ptr<scheduler::Scheduler> scheduler;
-  engine::Journal journal{3 * 1'000'000};
+  std::filesystem::path folder_;
+  std::unique_ptr<scheduler::Scheduler> scheduler_;
+  engine::Journal journal_{3 * 1'000'000};
 };
 
 TEST_F(JournalDumpsTest, AFileIsWrittenWholeAndCanBePlayedAgain) {
-  JournalDumps dumps(journal, folder.string());
+  JournalDumps dumps(journal_, folder_.string());
   const auto report = dumps.Write("asked");
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_THAT(report->path, HasSubstr("-1-asked.pagoda"));
@@ -64,15 +64,15 @@ TEST_F(JournalDumpsTest, AFileIsWrittenWholeAndCanBePlayedAgain) {
 }
 
 TEST_F(JournalDumpsTest, AFolderThatIsGoneIsNamed) {
-  JournalDumps dumps(journal, (folder / "gone").string());
+  JournalDumps dumps(journal_, (folder_ / "gone").string());
   EXPECT_THAT(dumps.Write("asked").status().message(), HasSubstr("--journal-dir"));
 }
 
 TEST_F(JournalDumpsTest, FailedStepsAreWrittenAFewTimes) {
-  JournalDumps dumps(journal, folder.string());
+  JournalDumps dumps(journal_, folder_.string());
   for (int i = 0; i < 10; ++i) dumps.WriteForFailedSteps();
   int num_files = 0;
-  for (const auto& file : std::filesystem::directory_iterator(folder)) {
+  for (const auto& file : std::filesystem::directory_iterator(folder_)) {
     num_files += Replay(file.path().string()).ok();
   }
   EXPECT_EQ(num_files, 4);
@@ -81,13 +81,13 @@ TEST_F(JournalDumpsTest, FailedStepsAreWrittenAFewTimes) {
 TEST_F(JournalDumpsTest, ABrokenInvariantWritesOneBeforeItEndsTheProcess) {
   EXPECT_DEATH(
       {
-        JournalDumps dumps(journal, folder.string());
+        JournalDumps dumps(journal_, folder_.string());
         dumps.WriteForBrokenInvariants();
-        PAGODA_CHECK(folder.empty());
+        PAGODA_CHECK(folder_.empty());
       },
       "journal written to .*-broken.pagoda");
   int num_files = 0;
-  for (const auto& file : std::filesystem::directory_iterator(folder)) {
+  for (const auto& file : std::filesystem::directory_iterator(folder_)) {
     num_files += Replay(file.path().string()).ok();
   }
   EXPECT_EQ(num_files, 1);

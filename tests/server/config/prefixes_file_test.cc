@@ -57,37 +57,37 @@ TEST(PrefixesFile, ARefusalNamesFileLineAndKey) {
 class LoadPrefixesTest : public testing::Test {
  protected:
   void SetUp() override {
-    folder = std::filesystem::path(testing::TempDir()) / "prefixes";
-    std::filesystem::create_directories(folder);
-    config.model = PAGODA_SOURCE_DIR "/CMakeLists.txt";
-    config.public_prefixes = (folder / "prefixes.conf").string();
+    folder_ = std::filesystem::path(testing::TempDir()) / "prefixes";
+    std::filesystem::create_directories(folder_);
+    config_.model = PAGODA_SOURCE_DIR "/CMakeLists.txt";
+    config_.public_prefixes = (folder_ / "prefixes.conf").string();
   }
   void Write(const std::string& name, const std::string& text) {
-    std::ofstream(folder / name) << text;
+    std::ofstream(folder_ / name) << text;
   }
-  std::filesystem::path folder;
-  ServerConfig config;
+  std::filesystem::path folder_;
+  ServerConfig config_;
 };
 
 TEST_F(LoadPrefixesTest, FilesAreFoundBesideTheListAndTakenByteForByte) {
   Write("rules.txt", " be brief\n");
   Write("prefixes.conf", "[rules]\nsystem-file = rules.txt\n");
-  ASSERT_TRUE(CheckConfig(config).ok()) << CheckConfig(config);
-  ASSERT_EQ(config.prefix_settings.size(), 1u);
-  EXPECT_EQ(config.prefix_settings.front().text, " be brief\n");
+  ASSERT_TRUE(CheckConfig(config_).ok()) << CheckConfig(config_);
+  ASSERT_EQ(config_.prefix_settings.size(), 1u);
+  EXPECT_EQ(config_.prefix_settings.front().text, " be brief\n");
 }
 
 TEST_F(LoadPrefixesTest, WhatIsNotThereIsRefusedByItsKey) {
   Write("prefixes.conf", "[rules]\nsystem-file = absent.txt\n");
-  EXPECT_THAT(CheckConfig(config).message(),
+  EXPECT_THAT(CheckConfig(config_).message(),
               AllOf(HasSubstr("--public-prefixes"), HasSubstr("prefix rules, system-file"),
                     HasSubstr("absent.txt"), HasSubstr("cannot be read")));
   Write("rules.txt", "be brief");
   Write("prefixes.conf", "[rules]\nsystem-file = rules.txt\ntenant = alpha\n");
-  EXPECT_THAT(CheckConfig(config).message(),
+  EXPECT_THAT(CheckConfig(config_).message(),
               AllOf(HasSubstr("prefix rules, tenant"), HasSubstr("alpha"), HasSubstr("--tenants")));
-  config.public_prefixes += ".absent";
-  EXPECT_THAT(CheckConfig(config).message(), HasSubstr("cannot be read"));
+  config_.public_prefixes += ".absent";
+  EXPECT_THAT(CheckConfig(config_).message(), HasSubstr("cannot be read"));
 }
 
 }  // namespace
