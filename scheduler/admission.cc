@@ -75,10 +75,11 @@ void LookForCopySource(const SchedulerState& state, const Choice& choice,
 }
 
 // What the public lane and the request's own namespace hold of the choice's tokens, in that order:
-// keys follow from all tokens before, so the one's blocks continue the other's.
+// keys follow from all tokens before, so the one's blocks continue the other's. A prefix of the
+// lane finds nothing: its blocks must be its own to give.
 void LookForHits(SchedulerState& state, LiveRequest& live, std::uint32_t index, bool is_first,
                  Offer& offer) {
-  if (live.needs_scores()) return;
+  if (live.needs_scores() || live.is_public_prefix) return;
   const Choice& choice = live.request->choice(index);
   const auto in_lane = state.public_lane.Match(live.request->tenant, choice.tokens, state.hits);
   std::size_t num_hits = in_lane.num_full;

@@ -114,6 +114,16 @@ TEST(PublicLane, APrefixLimitedToSomeTenantsIsNotFoundByOthers) {
   EXPECT_EQ(world.ended("b").receipt.cached_tokens, 8);
 }
 
+// Each has blocks of its own: what the first holds is not the second's to give.
+TEST(PublicLane, TwoPrefixesMayBeginAlike) {
+  World world(WithLane());
+  world.Run("public short prompt=8\n run\n public long prompt=13\n run\n");
+  EXPECT_EQ(world.Said(), "short: ended length\nlong: ended length\n");
+  EXPECT_EQ(world.scheduler().stats().blocks_public, 6);
+  world.Run("add a prompt=14 max=1\n run\n");
+  EXPECT_EQ(world.ended("a").receipt.cached_tokens, 13);
+}
+
 TEST(PublicLane, WhatDoesNotFitIsRefusedWithTheNumbers) {
   World world(WithLane());
   world.Run("public one prompt=17\n public two prompt=5\n run\n");
