@@ -323,6 +323,7 @@ void BlockPool::Release(base::BlockId id, base::SlotId holder, base::JobId last_
   if (block.state == BlockState::kPublic) {
     PAGODA_CHECK(block.num_holders > 0);
     --block.num_holders;
+    if (PAGODA_MUTANT(kLaneGoesWithReader) && block.num_holders == 0) ForgetAndFree(id.value());
     return;
   }
   PAGODA_CHECK(block.state == BlockState::kOwned || block.state == BlockState::kSealed);
@@ -341,7 +342,9 @@ void BlockPool::Release(base::BlockId id, base::SlotId holder, base::JobId last_
   const bool stays = index_.has_entry(id) && !PAGODA_MUTANT(kNothingIsCached);
   block.after = stays ? BlockState::kCached : BlockState::kFree;
   block.released_at = ++releases_;
-  block.released_when = now_;
+  const bool begins_anew =
+      !PAGODA_MUTANT(kAgeNeverBegins) || block.released_when == base::Instant();
+  if (begins_anew) block.released_when = now_;
   SetState(block, BlockState::kRetiring);
   List& waiting = RetiringListOf(block.last_job);
   InsertAfter(waiting, waiting.last, id.value());
@@ -404,6 +407,13 @@ void BlockPool::BeginPlan(base::Instant now) {
 }
 
 void BlockPool::ExpireCached(base::Instant until, std::int32_t most) {
+  for (List& waiting : retiring_) {
+    const std::uint32_t item = waiting.first;
+    if (!PAGODA_MUTANT(kAgeForgetsFence) || item == 0) continue;
+    if (blocks_[item].released_when > until) continue;
+    Remove(waiting, item);
+    ForgetAndFree(item);
+  }
   for (Account& account : accounts_) {
     for (std::int32_t i = 0; i < most && account.cached.size > 0; ++i) {
       Block& oldest = blocks_[account.cached.first];
@@ -447,6 +457,11 @@ std::int32_t BlockPool::DropNamespace(std::uint32_t namespace_index) {
 }
 
 std::int32_t BlockPool::DropEntriesOf(base::TenantId tenant) {
+  for (std::uint32_t item = 1; PAGODA_MUTANT(kFlushTakesLane) && item < blocks_.size(); ++item) {
+    const Block& block = blocks_[item];
+    const bool is_idle = block.state == BlockState::kPublic && block.num_holders == 0;
+    if (is_idle) ForgetAndFree(item);
+  }
   return DropWhere([&](base::BlockId id) { return index_.tenant_of(id) == tenant; });
 }
 

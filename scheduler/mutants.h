@@ -92,7 +92,12 @@
   X(kForkCopiesShort, index, "a further choice misses the prompt's last token") \
   X(kFullHitIsWritten, index, "a full hit writes into a sealed block") \
   X(kReceiptForgetsRetiring, counters, "retiring blocks are on no receipt") \
-  X(kReceiptCountsTwice, counters, "a receipt counts a block too many")
+  X(kReceiptCountsTwice, counters, "a receipt counts a block too many") \
+  X(kLaneReadersIgnored, namespace, "a public prefix is read by whom it is not for") \
+  X(kLaneGoesWithReader, pool, "a public block is freed by its last reader") \
+  X(kFlushTakesLane, index, "a flush frees the public blocks that nobody holds") \
+  X(kAgeForgetsFence, fence, "what ages does not wait for its fence") \
+  X(kAgeNeverBegins, pool, "a hit does not begin the time of a block anew")
 // clang-format on
 
 namespace pagoda::scheduler {

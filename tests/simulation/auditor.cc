@@ -39,7 +39,7 @@ Auditor::Auditor(const scheduler::SchedulerState& state, const Scenario& scenari
 std::uint64_t Auditor::NamespaceOf(const LiveRequest& live) const {
   const std::uint64_t place = live.request->id.value() - 1;
   const RequestScript& script = scenario_.requests[place];
-  if (script.one_request_namespace) return 1'000'000 + place;
+  if (script.one_request_namespace) return kOneRequestNamespaces + place;
   const std::uint64_t salt =
       script.salt.has_value() ? static_cast<std::uint64_t>(script.salt->front()) : 0;
   return 1 + script.tenant.value() * 1'000 + salt;
@@ -58,7 +58,7 @@ void Auditor::ReadShares() {
   }
   for (std::uint32_t block = 1; block < books_.size(); ++block) {
     const BlockState state = state_.pool.state(base::BlockId(block));
-    if (state == BlockState::kFree) continue;
+    if (state == BlockState::kFree || state == BlockState::kPublic) continue;
     TenantBook& tenant = tenants_[books_[block].tenant];
     ++tenant.used;
     tenant.pinned += state != BlockState::kCached;
@@ -116,13 +116,21 @@ void Auditor::Observe() {
   for (std::uint32_t block = 1; block < books_.size(); ++block) {
     Book& book = books_[block];
     const BlockState now = state_.pool.state(base::BlockId(block));
+    PAGODA_CHECK_MSG(book.state != BlockState::kPublic || now == BlockState::kPublic,
+                     "audit: a block of the public lane is let go");
+    if (now == BlockState::kPublic && book.state != BlockState::kPublic) EnterLane(book);
     const bool was_let_go = IsHeld(book.state) && !IsHeld(now);
     if (was_let_go) {
       book.released_at = book.released_last = observations_;
+      book.released_after = begun_;
+      book.released_before = now_;
       book.released_from = book.holder;
       book.released_index = book.table_index;
     }
-    if (may_hide && now == BlockState::kRetiring) book.released_last = observations_;
+    if (may_hide && now == BlockState::kRetiring) {
+      book.released_last = observations_;
+      book.released_before = now_;
+    }
     book.state = now;
   }
   NoteHolders();
@@ -164,6 +172,8 @@ void Auditor::NoteWaiting() {
 
 void Auditor::BeforePlan(base::Instant now) {
   Observe();
+  now_ = now;
+  num_preemptions_ = state_.counters.num_preemptions;
   ReadShares();
   NoteRunners();
   NoteWaiting();
@@ -212,7 +222,8 @@ std::uint32_t Auditor::TenantWithMore() const {
   for (std::uint32_t block = 1; block < books_.size(); ++block) {
     const BlockState state = state_.pool.state(base::BlockId(block));
     const std::uint32_t tenant = books_[block].tenant;
-    const bool is_pinned = state != BlockState::kFree && state != BlockState::kCached;
+    const bool is_pinned =
+        state != BlockState::kFree && state != BlockState::kCached && state != BlockState::kPublic;
     if (is_pinned && tenant != kNobody) ++pinned[tenant];
   }
   for (std::uint32_t t = 0; t < tenants_.size(); ++t) {
@@ -225,6 +236,7 @@ std::uint32_t Auditor::TenantWithMore() const {
 // A zeroed block was handed out, or is one that a flush had freed.
 void Auditor::TakeHandOut(std::uint32_t block, const StepPlan& plan) {
   Book& book = books_[block];
+  PAGODA_CHECK_MSG(book.prefix == kNobody, "audit: a block of the public lane is handed out");
   PAGODA_CHECK_MSG(book.named_by <= fenced_, "audit: a block is handed out before its fence");
   const BlockState now = state_.pool.state(base::BlockId(block));
   if (now == BlockState::kFree) return;  // nobody has it: what a flush had freed is zeroed
@@ -270,8 +282,10 @@ void Auditor::AfterPlan(const StepPlan* plan) {
   }
   CheckVictims();
   CheckProgress(plan);
+  CheckAges(plan);
   std::fill(was_zeroed_.begin(), was_zeroed_.end(), false);
   Observe();
+  if (plan != nullptr) begun_ = now_;
   ReadShares();
   CheckShares();
 }

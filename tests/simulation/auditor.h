@@ -27,6 +27,9 @@ namespace pagoda::simulation {
 //   its floors
 //   victims: E3, E4; one preempted often comes back with room to go on
 //   order: nobody new is admitted before one of its tenant's that ran before
+//   public lane: read by those whom a prefix is for, where their tokens are its own, never written
+//   again and never let go
+//   age: a cached block goes when its time is over, not before, and is zeroed
 //   progress: the oldest that can run is never left without a token while nothing is awaited
 class Auditor {
  public:
@@ -42,6 +45,8 @@ class Auditor {
 
  private:
   static constexpr std::uint32_t kNobody = 0xffffffffu;
+  // Of a request that shares with nobody: this and its place.
+  static constexpr std::uint64_t kOneRequestNamespaces = 1'000'000;
 
   // What is known of one block.
   struct Book {
@@ -53,10 +58,14 @@ class Auditor {
     base::JobId named_by;                               // the newest
     // Observations: let go at the first of them, or unseen at a later one. Equal: in one call.
     std::uint64_t released_at = 0, released_last = 0;
+    // The pool's time then: between these.
+    base::Instant released_after, released_before;
     std::uint32_t released_from = kNobody;  // the slot, if one alone held it
     std::int32_t released_index = 0;        // in its table
     std::uint32_t holder = kNobody;         // the slot, if one alone holds it
     std::int32_t num_holders = 0;
+    std::uint32_t prefix = kNobody;  // of the public lane: the request that brought it
+    std::int32_t prefix_index = 0;   // its place in that one
     scheduler::BlockState state = scheduler::BlockState::kFree;  // at the last observation
   };
   struct TenantBook {
@@ -96,6 +105,13 @@ class Auditor {
   void ReadShares();
   void NoteHolders();
   void CheckNewEntry(base::SlotId slot, std::int32_t index);
+  void EnterLane(Book& book) const;
+  void CheckLaneEntry(base::SlotId slot, std::int32_t index);
+  void CheckLaneCopy(const scheduler::BlockCopy& copy) const;
+  bool BeginsLike(base::SlotId slot, std::uint32_t prefix, std::int32_t num_tokens) const;
+  void CountLaneMisses(const scheduler::LiveRequest& live);
+  bool OnlyAgeDrops() const;
+  void CheckAges(const scheduler::StepPlan* plan);
   void NoteRunners();
   void NoteWaiting();
   void CheckAdmissions();
@@ -136,6 +152,8 @@ class Auditor {
   base::JobId ended_, fenced_;
   std::uint64_t observations_ = 0;
   std::int64_t num_adoptions_ = 0;
+  base::Instant now_;    // of the newest plan that was asked for
+  base::Instant begun_;  // of the newest that was made
   // Of the plan in the making.
   std::vector<Runner> runners_;
   std::vector<Returner> returners_;
@@ -146,6 +164,7 @@ class Auditor {
   std::vector<bool> has_item_;            // by slot
   std::vector<std::uint32_t> takers_;     // slots that take blocks
   std::vector<std::uint32_t> unclaimed_;  // blocks whose takers are gone
+  std::int64_t num_preemptions_ = 0;      // before it
   bool shares_changed_ = false, was_suspect_ = false, was_busy_ = false;
 };
 

@@ -23,6 +23,7 @@ bool Auditor::IsWritten(const Book& book, std::uint32_t num_slots) const {
 // another choice.
 void Auditor::CheckNewEntry(base::SlotId slot, std::int32_t index) {
   const Book& book = books_[state_.tables.at(slot, index).value()];
+  if (book.prefix != kNobody) return CheckLaneEntry(slot, index);
   const LiveRequest& live = state_.RequestOf(state_.SequenceIn(slot));
   const std::uint32_t tenant = live.request->tenant.value();
   PAGODA_CHECK_MSG(book.tenant == tenant, "audit: a table names another tenant's block");
@@ -41,8 +42,13 @@ void Auditor::CheckNewEntry(base::SlotId slot, std::int32_t index) {
 void Auditor::CheckCopy(const scheduler::BlockCopy& copy, const StepPlan& plan) {
   const Book& source = books_[copy.source.value()];
   Book& target = books_[copy.target.value()];
-  PAGODA_CHECK_MSG(source.tenant == target.tenant && source.name_space == target.name_space,
-                   "audit: a copy reads another namespace's block");
+  PAGODA_CHECK_MSG(target.prefix == kNobody, "audit: a copy writes into the public lane");
+  if (source.prefix != kNobody) {
+    CheckLaneCopy(copy);
+  } else {
+    PAGODA_CHECK_MSG(source.tenant == target.tenant && source.name_space == target.name_space,
+                     "audit: a copy reads another namespace's block");
+  }
   PAGODA_CHECK_MSG(IsWritten(source, copy.num_slots),
                    "audit: a copy reads what is not yet written");
   PAGODA_CHECK(copy.num_slots > 0);
@@ -68,7 +74,7 @@ void Auditor::CheckItem(const StepPlan& plan, const scheduler::WorkItem& item) {
     Book& book = books_[block.value()];
     const BlockState block_state = state_.pool.state(block);
     if (position < from) {
-      PAGODA_CHECK_MSG(block_state == BlockState::kSealed, "audit: a slot is not filled");
+      PAGODA_CHECK_MSG(scheduler::IsReadOnly(block_state), "audit: a slot is not filled");
       continue;
     }
     PAGODA_CHECK_MSG(block_state == BlockState::kOwned && book.holder == slot,
@@ -153,6 +159,7 @@ void Auditor::CheckAdmissions() {
     if (tables_[slot.value()].incarnation == live.incarnation) continue;
     if (live.receipt.preemptions >= kPreemptionsBeforeRoom) CheckRoom(slot);
     if (!was_new_[sequence.request.value()]) continue;
+    if (live.first_open().slot == slot) CountLaneMisses(live);
     for (const Returner& returner : returners_) {
       const LiveRequest& other = state_.requests[returner.place];
       PAGODA_CHECK_MSG(returner.tenant != live.request->tenant.value() ||
@@ -179,7 +186,9 @@ void Auditor::CheckRoom(base::SlotId slot) const {
 // ---- Shares and bounds
 
 void Auditor::CheckShares() const {
-  std::int32_t common = scenario_.pool_blocks() - 1, excess = 0, backed = 0, owed = 0;
+  const std::int32_t set_aside = state_.config.public_blocks;
+  std::int32_t common = scenario_.pool_blocks() - 1 - set_aside, excess = 0, backed = 0;
+  std::int32_t owed = set_aside - state_.pool.num_in(BlockState::kPublic);
   for (const TenantBook& tenant : tenants_) {
     common -= tenant.reserve;
     excess += std::max(0, tenant.pinned - tenant.reserve);

@@ -130,7 +130,8 @@ TEST(JournalReplay, TheLivesHaveWhatASchedulerCanMeet) {
   for (const Seen seen :
        {Seen::kPreemptions, Seen::kCancelled, Seen::kSubmitFailures, Seen::kAwaitFailures,
         Seen::kFlushes, Seen::kReconfigurations, Seen::kPauses, Seen::kNonFinite, Seen::kAdoptions,
-        Seen::kCopies, Seen::kForkCopies, Seen::kStaleSamples, Seen::kPromptScores}) {
+        Seen::kCopies, Seen::kForkCopies, Seen::kStaleSamples, Seen::kPromptScores, Seen::kLaneHits,
+        Seen::kLaneCopies, Seen::kAgedBlocks}) {
     EXPECT_GT(all[seen], 0) << static_cast<int>(seen);
   }
 }

@@ -16,6 +16,7 @@ using scheduler::TenantConfig;
 using Kind = Event::Kind;
 
 constexpr int kWatermarkPercent = 2;
+constexpr std::int32_t kLeastPoolWithLane = 8;
 
 // Scenarios on larger pools are longer, so there are few of them.
 std::int32_t DrawPoolBlocks(Chance& chance) {
@@ -52,7 +53,7 @@ void RaiseBounds(SchedulerConfig& config, const std::vector<TenantConfig>& tenan
 
 std::vector<TenantConfig> DrawTenants(Chance& chance, const SchedulerConfig& config,
                                       std::size_t count) {
-  const std::int32_t usable = config.pool_blocks_per_group[0] - 1;
+  const std::int32_t usable = config.pool_blocks_per_group[0] - 1 - config.public_blocks;
   std::int32_t left = usable - base::DivUp(usable * kWatermarkPercent, 100);
   std::vector<TenantConfig> tenants;
   const auto num_tenants = static_cast<std::int32_t>(count);
@@ -82,6 +83,7 @@ class Author {
   Scenario Write() {
     scenario_.lottery = chance_.Seed();
     WriteServer();
+    WritePublicPrefixes();
     WriteRequests();
     WriteTrouble();
     std::ranges::sort(scenario_.events, {}, [](const Event& event) {
@@ -101,7 +103,11 @@ class Author {
     config.max_logit_rows_per_step = config.max_num_seqs + (chance_.OneIn(2) ? 0 : chance_.Roll(8));
     config.max_num_batched_tokens =
         config.block_size + config.max_num_seqs + chance_.Roll(is_small ? 40 : 200);
-    const std::int32_t most = (scenario_.pool_blocks() - 1) * config.block_size + 1;
+    if (scenario_.pool_blocks() >= kLeastPoolWithLane && chance_.OneIn(3)) {
+      config.public_blocks = 1 + chance_.Roll(std::min(6, scenario_.pool_blocks() / 4));
+    }
+    const std::int32_t usable = scenario_.pool_blocks() - 1 - config.public_blocks;
+    const std::int32_t most = usable * config.block_size + 1;
     config.max_model_len = std::max(2, chance_.OneIn(4) ? most / (2 + chance_.Roll(3)) : most);
     config.max_queued_requests = 64;
     config.max_in_flight = 1 + chance_.Roll(2);
@@ -114,7 +120,9 @@ class Author {
     config.max_namespaces = config.max_num_seqs + chance_.Roll(3);
     if (!chance_.OneIn(3))
       config.max_namespaces = std::max(config.max_namespaces, kNamespacesForAll);
-    if (chance_.OneIn(8)) config.cached_block_ttl_ms = 5 + chance_.Roll(60);
+    if (chance_.OneIn(8)) {
+      config.cached_block_ttl_ms = 1 + chance_.Roll(chance_.OneIn(3) ? 4 : 60);
+    }
     scenario_.fence_delay = chance_.Roll(3);
     scenario_.executes_late = chance_.OneIn(2);
     scenario_.plans_eagerly = chance_.OneIn(2);
@@ -135,8 +143,65 @@ class Author {
     }
   }
 
+  std::size_t num_tenants() const {
+    return std::max<std::size_t>(1, scenario_.config.tenants.size());
+  }
+
+  // The server asks in the name of the tenant that can hold the most.
+  base::TenantId WidestTenant() const {
+    base::TenantId widest(0);
+    for (std::uint32_t t = 1; t < num_tenants(); ++t) {
+      if (CapacityTokens(base::TenantId(t)) > CapacityTokens(widest)) widest = base::TenantId(t);
+    }
+    return widest;
+  }
+
+  // Two of them may begin alike, and what is set aside may be more than they take.
+  void WritePublicPrefixes() {
+    const std::int32_t block_size = scenario_.config.block_size;
+    std::int32_t left = scenario_.config.public_blocks;
+    for (int i = chance_.Roll(3); i > 0 && left > 0; --i) {
+      RequestScript script;
+      script.tenant = WidestTenant();
+      script.is_public_prefix = script.one_request_namespace = true;
+      script.attach_keys = false;
+      script.fields.max_tokens = 1;
+      script.fields.temperature = 0.0f;
+      const std::int32_t most = std::min(
+          {left * block_size, CapacityTokens(script.tenant), scenario_.config.max_model_len - 1});
+      WritePrefixTokens(script, 1 + chance_.Roll(most));
+      for (std::uint32_t t = 0; t < num_tenants() && num_tenants() > 1; ++t) {
+        if (chance_.OneIn(3)) script.readers.emplace_back(t);
+      }
+      left -= base::DivUp(static_cast<std::int32_t>(script.prompt.size()), block_size);
+      scenario_.requests.push_back(std::move(script));
+    }
+  }
+
+  void WritePrefixTokens(RequestScript& script, std::int32_t length) {
+    const auto count = static_cast<std::size_t>(length);
+    if (!scenario_.requests.empty() && chance_.OneIn(2)) {
+      script.prompt = scenario_.requests.front().prompt;
+      script.prompt.resize(std::min(script.prompt.size(), count));
+    }
+    Chance words(chance_.Seed());
+    while (script.prompt.size() < count) {
+      script.prompt.push_back(static_cast<base::TokenId>(words.Roll(kVocabulary)));
+    }
+  }
+
+  // Half of the prompts begin with a public prefix, or with a part of one.
+  void BeginWithPrefix(std::vector<base::TokenId>& prompt) {
+    if (num_prefixes_ == 0 || chance_.OneIn(2)) return;
+    const int which = chance_.Roll(static_cast<int>(num_prefixes_));
+    const auto& prefix = scenario_.requests[static_cast<std::size_t>(which)].prompt;
+    std::size_t count = std::min(prefix.size(), prompt.size());
+    if (chance_.OneIn(3)) count = static_cast<std::size_t>(chance_.Roll(static_cast<int>(count)));
+    std::copy_n(prefix.begin(), count, prompt.begin());
+  }
+
   void WriteRequests() {
-    const std::size_t num_tenants = std::max<std::size_t>(1, scenario_.config.tenants.size());
+    num_prefixes_ = scenario_.requests.size();
     WriteDocuments(scenario_.config.max_model_len);
     const bool is_small = scenario_.pool_blocks() <= kSmallPoolBlocks;
     const int count = 4 + chance_.Roll(is_small ? 26 : 60);
@@ -144,15 +209,15 @@ class Author {
     int now = 0;
     for (int i = 0; i < count; ++i) {
       RequestScript script;
-      const int tenant = chance_.Roll(static_cast<int>(num_tenants));
+      const int tenant = chance_.Roll(static_cast<int>(num_tenants()));
       script.tenant =
           base::TenantId(static_cast<std::uint32_t>(is_flood && i % 4 != 0 ? 0 : tenant));
       now += is_flood ? chance_.OneIn(4) : chance_.Roll(chance_.OneIn(2) ? 3 : 12);
       script.arrives_at = now;
       WriteLengths(script, CapacityTokens(script.tenant));
       WriteParameters(script, now);
+      WriteFate(static_cast<std::uint32_t>(scenario_.requests.size()), now);
       scenario_.requests.push_back(std::move(script));
-      WriteFate(static_cast<std::uint32_t>(i), now);
     }
   }
 
@@ -174,6 +239,7 @@ class Author {
       script.prompt.push_back(is_own ? static_cast<base::TokenId>(words.Roll(kVocabulary))
                                      : document[place]);
     }
+    BeginWithPrefix(script.prompt);
     int reply = std::max(1, total - prompt + chance_.Roll(2));
     if (!chance_.OneIn(3)) reply = std::min(reply, 1 + chance_.Roll(24));
     if (!chance_.OneIn(9)) script.fields.max_tokens = reply;
@@ -237,6 +303,7 @@ class Author {
   Chance chance_;
   Scenario scenario_;
   std::vector<std::vector<base::TokenId>> documents_;
+  std::size_t num_prefixes_ = 0;  // the first of the requests
 };
 
 }  // namespace

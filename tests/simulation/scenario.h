@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -21,6 +22,13 @@ struct RequestScript {
   bool one_request_namespace = false;
   bool attach_keys = true;   // as a text worker does; otherwise the engine thread keys it
   bool stops_early = false;  // ends at the first token that kStopEvery divides
+  // Its prompt is a public prefix, for these readers (none: for everybody).
+  bool is_public_prefix = false;
+  std::vector<base::TenantId> readers;
+
+  bool IsFor(base::TenantId reader) const {
+    return readers.empty() || std::ranges::find(readers, reader) != readers.end();
+  }
 };
 
 // What happens to a server from outside, beside arrivals.
@@ -49,8 +57,10 @@ struct Scenario {
   int fence_delay = 0;         // ticks between a job's end and its fence
   bool executes_late = false;  // a step's effects happen at its await, not at its submission
   bool plans_eagerly = false;  // as many steps as may be in flight at once
-  std::vector<RequestScript> requests;  // by arrival
-  std::vector<Event> events;            // by tick
+  // By arrival; the first of them are the public prefixes, computed one after the other before time
+  // begins.
+  std::vector<RequestScript> requests;
+  std::vector<Event> events;  // by tick
   std::vector<std::vector<scheduler::TenantConfig>> other_tenants;
 
   std::int32_t pool_blocks() const { return config.pool_blocks_per_group[0]; }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/bits.h"
 #include "base/check.h"
 #include "scheduler/scheduler_state.h"
 
@@ -70,6 +71,28 @@ bool Simulation::Draw(std::uint64_t purpose, int one_in) const {
 }
 
 // ---- What comes from outside
+
+// As a server does before it is ready: one after the other, each to its end.
+void Simulation::RegisterPrefixes() {
+  for (; next_arrival_ < scenario_.requests.size(); ++next_arrival_) {
+    const RequestScript& script = scenario_.requests[next_arrival_];
+    if (!script.is_public_prefix) return;
+    const auto place = static_cast<std::uint32_t>(next_arrival_);
+    if (!scenario_.left_out.empty() && scenario_.left_out[place]) continue;
+    auto request = gate_.Make(script, IdOf(place));
+    PAGODA_CHECK(request.ok());
+    ++num_live_;
+    answers_.Accepted(request->id);
+    Say("is registered: request", place);
+    const std::int32_t before = state_->pool.num_in(scheduler::BlockState::kPublic);
+    PAGODA_CHECK(recorded_->AddPublicPrefix(*std::move(request), script.readers).ok());
+    while (num_live_ > 0) Tick();
+    const auto length = static_cast<std::int32_t>(script.prompt.size());
+    PAGODA_CHECK(state_->pool.num_in(scheduler::BlockState::kPublic) ==
+                 before + base::DivUp(length, scenario_.config.block_size));
+    ++tally_[Seen::kPublicPrefixes];
+  }
+}
 
 void Simulation::Arrive() {
   while (next_arrival_ < scenario_.requests.size() &&
@@ -218,8 +241,9 @@ void Simulation::CountPlan(const StepPlan& plan) {
   tally_[Seen::kCopies] += static_cast<std::int64_t>(plan.copies.size());
   for (const scheduler::BlockCopy& copy : plan.copies) {
     // What others may copy is sealed; what the choices of one request copy need not be.
-    const bool is_fork = state_->pool.state(copy.source) == scheduler::BlockState::kOwned;
-    tally_[Seen::kForkCopies] += is_fork;
+    const scheduler::BlockState source = state_->pool.state(copy.source);
+    tally_[Seen::kForkCopies] += source == scheduler::BlockState::kOwned;
+    tally_[Seen::kLaneCopies] += source == scheduler::BlockState::kPublic;
   }
   for (const scheduler::WorkItem& item : plan.work)
     tally_[Seen::kFullHits] += item.num_without_kv > 0;
@@ -384,7 +408,8 @@ void Simulation::TakeFinished() {
 void Simulation::CheckIdle() {
   PAGODA_CHECK(scheduler_->idle());
   const scheduler::SchedulerStats stats = scheduler_->stats();
-  PAGODA_CHECK(stats.blocks_free + stats.blocks_cached + 1 == stats.blocks_total);
+  PAGODA_CHECK(stats.blocks_free + stats.blocks_cached + stats.blocks_public + 1 ==
+               stats.blocks_total);
   const scheduler::BlockStepTotals totals = scheduler_->block_step_totals();
   PAGODA_CHECK(totals.steps == tally_[Seen::kSteps] + tally_[Seen::kEmptySteps]);
   PAGODA_CHECK(totals.Sum() == totals.steps * stats.blocks_total);
@@ -399,19 +424,24 @@ bool Simulation::IsOver() const {
          fences_.empty();
 }
 
+void Simulation::Tick() {
+  PlanSteps();
+  Await();
+  MoveFences();
+  scheduler_->CheckInvariants();
+  TakeFinished();
+  ++tick_;
+  if (num_live_ == 0) last_progress_ = tick_;
+  PAGODA_CHECK_MSG(tick_ - last_progress_ < kStuckAfter, "no token and no end for 600 ticks");
+}
+
 Outcome Simulation::Run() {
   tally_[Seen::kRuns] = 1;
+  RegisterPrefixes();
   while (!IsOver()) {
     Arrive();
     LetHappen();
-    PlanSteps();
-    Await();
-    MoveFences();
-    scheduler_->CheckInvariants();
-    TakeFinished();
-    ++tick_;
-    if (num_live_ == 0) last_progress_ = tick_;
-    PAGODA_CHECK_MSG(tick_ - last_progress_ < kStuckAfter, "no token and no end for 600 ticks");
+    Tick();
   }
   CheckIdle();
   outcome_.decisions = decisions_.value();

@@ -48,6 +48,8 @@ class Simulation {
 
   bool IsOver() const;
   bool Draw(std::uint64_t purpose, int one_in) const;  // by tick
+  void RegisterPrefixes();
+  void Tick();
   void Arrive();
   void LetHappen();
   void Happen(const Event& event);

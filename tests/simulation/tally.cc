@@ -70,6 +70,11 @@ constexpr Row kRows[] = {
     {Seen::kCancelUnknown, "cancels of unknown requests", 2'300},
     {Seen::kAuditedEvictions, "evictions looked at by the auditor", 94'300},
     {Seen::kIsolatedSteps, "steps with an isolated tenant's work", 25'600},
+    {Seen::kPublicPrefixes, "public prefixes", 900},
+    {Seen::kLaneHits, "  hits on their blocks", 2'700},
+    {Seen::kLaneCopies, "  copies of a part of a block", 1'900},
+    {Seen::kLaneMisses, "  misses by tenants that they are not for", 320},
+    {Seen::kAgedBlocks, "cached blocks that aged away", 7'000},
 };
 static_assert(std::size(kRows) == static_cast<std::size_t>(Seen::kCount));
 

@@ -66,6 +66,11 @@ enum class Seen : std::uint8_t {
   kCancelUnknown,
   kAuditedEvictions,
   kIsolatedSteps,
+  kPublicPrefixes,
+  kLaneHits,    // blocks
+  kLaneCopies,  // of the partial block after them
+  kLaneMisses,  // admissions that a prefix would have served, had it been for their tenant
+  kAgedBlocks,
   kCount,
 };
 
