@@ -3,9 +3,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <csignal>
 #include <filesystem>
 #include <functional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "tests/process/server_fixture.h"
 
@@ -184,6 +188,55 @@ TEST(ServerProcess, ScoresOfALongPromptComeInMessagesThatAnyClientTakes) {
   EXPECT_TRUE(status.ok()) << status.error_message();
   EXPECT_EQ(num_scores, kPrompt - 1);
   EXPECT_LT(largest, 4u << 20);
+}
+
+// The tokens of a reply, and the bits of their log-probabilities.
+std::vector<std::pair<std::uint32_t, std::uint32_t>> ScoredTokens(
+    Server& server, const v1::GenerateRequest& request, int& cached) {
+  ::grpc::ClientContext context;
+  const auto reader = server.stub->Generate(&context, request);
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> tokens;
+  v1::GenerateResponse part;
+  while (reader->Read(&part)) {
+    for (const auto& delta : part.deltas()) {
+      for (const auto& each : delta.logprobs()) {
+        tokens.emplace_back(each.token_id(), std::bit_cast<std::uint32_t>(each.logprob()));
+      }
+    }
+    if (part.has_finish()) cached = part.finish().receipt().cached_tokens();
+  }
+  EXPECT_TRUE(reader->Finish().ok());
+  return tokens;
+}
+
+// The first of five computes its whole prompt in one step, the others one token of it on what the
+// cache has: the replies are equal in every bit, with each kind of activations and of KV.
+TEST(ServerProcess, D10OnePromptFiveTimesHasOneReplyAtLengthsAroundABlock) {
+  constexpr int kReply = 12;
+  const std::vector<std::vector<std::string>> kinds = {
+      {"--activation-dtype", "f32", "--kv-cache-dtype", "f32"},
+      {"--activation-dtype", "f32", "--kv-cache-dtype", "bf16"},
+      {"--activation-dtype", "int8"},
+      {"--device", "emulated-cuda", "--activation-dtype", "bf16"}};
+  for (const std::vector<std::string>& kind : kinds) {
+    std::vector<std::string> flags = kTinyFlags;
+    flags.insert(flags.end(), kind.begin(), kind.end());
+    Server server(TinyFile(), flags);
+    for (const int length : {1, 3, 4, 5, 8, 9}) {
+      SCOPED_TRACE(kind.back() + ", length " + std::to_string(length));
+      v1::GenerateRequest request = TinyRequest(length, kReply, static_cast<std::uint32_t>(length));
+      request.mutable_sampling()->set_temperature(0);
+      request.mutable_output()->set_logprobs(0);
+      int cached = -1;
+      const auto first = ScoredTokens(server, request, cached);
+      EXPECT_EQ(first.size(), kReply);
+      EXPECT_EQ(cached, 0);
+      for (int again = 1; again < 5; ++again) {
+        EXPECT_EQ(ScoredTokens(server, request, cached), first);
+        EXPECT_EQ(cached, length - 1);
+      }
+    }
+  }
 }
 
 // Row B1: a stop string over several tokens never leaks, and what only looked like one comes in
