@@ -30,8 +30,7 @@ TEST(ChooseKvMemory, AGivenSizeIsTakenExactly) {
   EXPECT_EQ(ChooseKvMemory(question)->num_blocks, 19);
 }
 
-// I1: too little memory gives all the numbers.
-TEST(ChooseKvMemory, TooLittleNamesEveryNumber) {
+TEST(ChooseKvMemory, I1TooLittleNamesEveryNumber) {
   KvMemoryQuestion question = Question();
   question.asked_bytes = 1000;
   const absl::Status status = ChooseKvMemory(question).status();

@@ -23,8 +23,8 @@ int Cached(const Reply& reply) {
   return reply.finish.receipt().cached_tokens();
 }
 
-// Row D9. The first half of each pair keeps the second from passing because nothing is ever reused.
-TEST(Tenants, APrefixIsReusedInsideATenantAndNeverAcross) {
+// The first half of each pair keeps the second from passing because nothing is ever reused.
+TEST(Tenants, D9APrefixIsReusedInsideATenantAndNeverAcross) {
   Server server(TinyFile(), TenantFlags(TenantsFile(TwoTenants())));
   const auto cached = [&](const std::string& token, std::optional<std::string> salt) {
     return Cached(Generate(*server.stub, {.token = token, .salt = std::move(salt)}));

@@ -79,7 +79,7 @@ class TenantReuse : public testing::Test {
   std::unique_ptr<ServerStack> stack_;
 };
 
-TEST_F(TenantReuse, AJoinedReplyReusesThePrefixOfItsTenantAlone) {
+TEST_F(TenantReuse, D9AJoinedReplyReusesThePrefixOfItsTenantAlone) {
   for (const std::optional<std::string>& salt :
        {std::optional<std::string>(), std::optional<std::string>("of alpha")}) {
     const auto cold = Ask("alpha", salt);
