@@ -9,6 +9,7 @@
 #include "kernels/emulation/emulated_device.h"
 #include "tests/kernels/suite/kernel_suite.h"
 #include "tests/kernels/suite/kv_pool.h"
+#include "tests/kernels/suite/schedules.h"
 
 namespace pagoda::kernels::cuda {
 
@@ -17,18 +18,15 @@ using emulation::EmulatedDevice;
 using emulation::Order;
 using emulation::Schedule;
 
-// What a kernel must stand: each order once, with each time of copies about as often.
+// What a kernel must stand: each order once, with each time of copies about as often, or every
+// schedule if PAGODA_TEST_SCHEDULES says so.
 inline std::vector<Schedule> HostileSchedules() {
+  if (WantsEverySchedule()) return EverySchedule();
   return {{.order = Order::kForward, .copies = CopyTime::kLate},
           {.order = Order::kReverse, .copies = CopyTime::kEarly, .resident_ctas = 2},
           {.order = Order::kRandom, .copies = CopyTime::kLate, .seed = 11, .resident_ctas = 2},
           {.order = Order::kGreedy, .copies = CopyTime::kEarly},
           {.order = Order::kGreedyReverse, .copies = CopyTime::kLate}};
-}
-inline std::string Describe(const Schedule& schedule) {
-  return "order " + std::to_string(static_cast<int>(schedule.order)) + ", copies " +
-         std::to_string(static_cast<int>(schedule.copies)) + ", resident " +
-         std::to_string(schedule.resident_ctas);
 }
 
 // The CUDA backend over an emulated device, with the reference beside it.

@@ -132,7 +132,8 @@ TEST_F(SampleTest, KeepsAndDrawsWhatTheDefinitionAndTheReferenceDo) {
   const std::vector<Schedule> schedules = HostileSchedules();
   int num_filtered = 0;
   for (int first = 0; first < NumRows(); first += kRowsPerLaunch) {
-    device_->SetSchedule(schedules[static_cast<std::size_t>(first / kRowsPerLaunch) % 5]);
+    device_->SetSchedule(
+        schedules[static_cast<std::size_t>(first / kRowsPerLaunch) % schedules.size()]);
     std::vector<Drawable> rows;
     for (int i = 0; i < kRowsPerLaunch; ++i) rows.push_back(MakeRow(random));
     std::vector<std::vector<float>> weights;

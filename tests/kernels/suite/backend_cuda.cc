@@ -1,6 +1,7 @@
 #include "kernels/cuda/ops/cuda_ops.h"
 #include "kernels/emulation/emulated_device.h"
 #include "tests/kernels/suite/kernel_suite.h"
+#include "tests/kernels/suite/schedules.h"
 
 namespace pagoda::kernels {
 namespace {
@@ -24,8 +25,17 @@ Backend CudaBackend(const std::string& name, const Schedule& schedule, bool spli
 
 }  // namespace
 
-// Under the emulator: once with the decode kernel, once with all rows through the prefill kernel.
+// Under the emulator: with the decode kernel, and with all rows through the prefill kernel. Once
+// each, or each under every schedule if PAGODA_TEST_SCHEDULES says so.
 std::vector<Backend> Backends() {
+  if (WantsEverySchedule()) {
+    std::vector<Backend> all;
+    for (const Schedule& schedule : EverySchedule()) {
+      all.push_back(CudaBackend("cuda_" + Describe(schedule), schedule, true));
+      all.push_back(CudaBackend("cuda_prefill_alone_" + Describe(schedule), schedule, false));
+    }
+    return all;
+  }
   return {CudaBackend("cuda", {.order = Order::kForward, .copies = CopyTime::kLate}, true),
           CudaBackend(
               "cuda_prefill_alone",
