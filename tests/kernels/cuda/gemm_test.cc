@@ -74,15 +74,28 @@ TEST_F(GemmTest, BothFormsGiveTheSameBitsForEveryRowCountAndRaggedShape) {
   }
 }
 
-TEST_F(GemmTest, ARowHasTheSameBitsInEveryBatchOf1To130) {
+TEST_F(GemmTest, ARowHasTheSameBitsInEveryBatchOf1To130InBothForms) {
   std::mt19937 random(13);
   const OwnedWeight weight = Weight(40, 96, random);
   const Matrix x = RandomMatrix(130, 96, random);
-  const Matrix few = Launch(KernelId::kGemmFewRows, x, weight);
-  const Matrix many = Launch(KernelId::kGemmManyRows, x, weight);
-  ExpectSameBits(few, many, "forms");
+  const Matrix wanted = Launch(KernelId::kGemmManyRows, x, weight);
   for (std::int64_t rows = 1; rows <= 130; ++rows) {
-    ExpectSameBits(Multiply(RowsOf(x, 130 - rows, rows), weight), RowsOf(many, 130 - rows, rows),
+    // The last ones, so that a row stands at another place of its tile each time.
+    const Matrix taken = RowsOf(x, 130 - rows, rows);
+    const Matrix theirs = RowsOf(wanted, 130 - rows, rows);
+    const std::string what = std::to_string(rows) + " rows";
+    ExpectSameBits(Launch(KernelId::kGemmFewRows, taken, weight), theirs, what + ", few");
+    ExpectSameBits(Launch(KernelId::kGemmManyRows, taken, weight), theirs, what + ", many");
+  }
+}
+
+TEST_F(GemmTest, TheFormThatTheBackendChoosesHasTheBitsOfBoth) {
+  std::mt19937 random(15);
+  const OwnedWeight weight = Weight(40, 96, random);
+  const Matrix x = RandomMatrix(66, 96, random);
+  const Matrix wanted = Launch(KernelId::kGemmManyRows, x, weight);
+  for (const std::int64_t rows : {1, kFewRows, kFewRows + 1, 66}) {
+    ExpectSameBits(Multiply(RowsOf(x, 66 - rows, rows), weight), RowsOf(wanted, 66 - rows, rows),
                    std::to_string(rows) + " rows");
   }
 }

@@ -16,12 +16,17 @@ class AttentionSuite : public KernelSuite {
 struct Errors {
   double of_row = 0;      // length of the difference over the length of what it should be
   double of_element = 0;  // over the largest that there should be
+
+  void Take(const Errors& other) {
+    of_row = std::max(of_row, other.of_row);
+    of_element = std::max(of_element, other.of_element);
+  }
 };
 
-Errors ErrorsOf(const Matrix& out, const std::vector<double>& exact) {
+Errors ErrorsOf(const Matrix& out, std::int64_t row, const std::vector<double>& exact) {
   double difference = 0, size = 0, worst = 0, largest = 0;
   for (std::size_t c = 0; c < exact.size(); ++c) {
-    const double error = std::abs(out.at(0, static_cast<std::int64_t>(c)) - exact[c]);
+    const double error = std::abs(out.at(row, static_cast<std::int64_t>(c)) - exact[c]);
     difference += error * error;
     size += exact[c] * exact[c];
     worst = std::max(worst, error);
@@ -30,30 +35,63 @@ Errors ErrorsOf(const Matrix& out, const std::vector<double>& exact) {
   return {std::sqrt(difference / size), worst / largest};
 }
 
+void ExpectClose(const Errors& most, base::KvType type, const std::string& what) {
+  const bool rounds = type == base::KvType::kBf16;
+  EXPECT_LE(most.of_row, rounds ? 3e-3 : 2e-6) << what;
+  EXPECT_LE(most.of_element, rounds ? 4e-3 : 2e-6) << what;
+  EXPECT_GE(most.of_row, rounds ? 1e-4 : 2e-8) << what;
+  EXPECT_GE(most.of_element, rounds ? 1e-4 : 2e-8) << what;
+}
+
+std::string What(const Shape& shape) {
+  return std::string(base::Name(shape.type)) + ", head size " + std::to_string(shape.head_size) +
+         ", " + std::to_string(shape.query_heads / shape.kv_heads) + " heads a group";
+}
+
+// Every head size with few heads that share K and V, with as many as decode by matrix products
+// takes, or with more.
+constexpr Shape kShapes[] = {{.query_heads = 5, .kv_heads = 1, .head_size = 32, .block_size = 4},
+                             {.query_heads = 20, .kv_heads = 1, .head_size = 32, .block_size = 8},
+                             {.query_heads = 6, .kv_heads = 2, .head_size = 64, .block_size = 16},
+                             {.query_heads = 9, .kv_heads = 1, .head_size = 64, .block_size = 64},
+                             {.query_heads = 2, .kv_heads = 2, .head_size = 96, .block_size = 8},
+                             {.query_heads = 12, .kv_heads = 1, .head_size = 96, .block_size = 32},
+                             {.query_heads = 4, .kv_heads = 1, .head_size = 128, .block_size = 64},
+                             {.query_heads = 10, .kv_heads = 1, .head_size = 128, .block_size = 4},
+                             {.query_heads = 2, .kv_heads = 1, .head_size = 256, .block_size = 32},
+                             {.query_heads = 16, .kv_heads = 1, .head_size = 256}};
+
 TEST_P(AttentionSuite, IsCloseToDoubleFromBothSidesAtEveryEdgeAndHeadSize) {
-  const Shape shapes[] = {{.query_heads = 5, .kv_heads = 1, .head_size = 32, .block_size = 4},
-                          {.query_heads = 6, .kv_heads = 2, .head_size = 64, .block_size = 16},
-                          {.query_heads = 2, .kv_heads = 2, .head_size = 96, .block_size = 8},
-                          {.query_heads = 4, .kv_heads = 1, .head_size = 128, .block_size = 64},
-                          {.query_heads = 2, .kv_heads = 1, .head_size = 256, .block_size = 32}};
   for (const base::KvType type : types()) {
-    for (Shape shape : shapes) {
+    for (Shape shape : kShapes) {
       shape.type = type;
       Sequence sequence = Make(shape, 300, 41);
       Errors most;
-      for (const std::int64_t position : {0, 1, 3, 4, 15, 16, 63, 64, 255, 256, 299}) {
-        const Errors errors =
-            ErrorsOf(sequence.Run(*ops_, position, 1, 1), sequence.Exact(position, RoundsToBf16()));
-        most.of_row = std::max(most.of_row, errors.of_row);
-        most.of_element = std::max(most.of_element, errors.of_element);
+      for (const std::int64_t position : EdgePositions(shape.block_size, 300)) {
+        most.Take(ErrorsOf(sequence.Run(*ops_, position, 1, 1), 0,
+                           sequence.Exact(position, RoundsToBf16())));
       }
-      const bool rounds = type == base::KvType::kBf16;
-      const std::string what =
-          std::string(base::Name(type)) + ", " + std::to_string(shape.head_size);
-      EXPECT_LE(most.of_row, rounds ? 3e-3 : 2e-6) << what;
-      EXPECT_LE(most.of_element, rounds ? 4e-3 : 2e-6) << what;
-      EXPECT_GE(most.of_row, rounds ? 1e-4 : 2e-8) << what;
-      EXPECT_GE(most.of_element, rounds ? 1e-4 : 2e-8) << what;
+      ExpectClose(most, type, What(shape));
+    }
+  }
+}
+
+// Rows over the end of a block, of a tile and of a chunk, in one piece.
+TEST_P(AttentionSuite, RowsOfOnePieceAreCloseToDoubleFromBothSidesAtEveryHeadSize) {
+  for (const base::KvType type : types()) {
+    for (Shape shape : kShapes) {
+      shape.type = type;
+      Sequence sequence = Make(shape, 262, 42);
+      const Matrix first = sequence.Run(*ops_, 0, 20, 20);
+      const Matrix last = sequence.Run(*ops_, 245, 17, 17);
+      Errors most;
+      for (const std::int64_t row : {0, 1, 3, 8, 15, 16, 19}) {
+        most.Take(ErrorsOf(first, row, sequence.Exact(row, RoundsToBf16())));
+      }
+      for (const std::int64_t row : {0, 10, 11, 16}) {
+        most.Take(ErrorsOf(last, row, sequence.Exact(245 + row, RoundsToBf16())));
+      }
+      ExpectClose(most, type, What(shape));
     }
   }
 }
@@ -61,7 +99,9 @@ TEST_P(AttentionSuite, IsCloseToDoubleFromBothSidesAtEveryEdgeAndHeadSize) {
 TEST_P(AttentionSuite, PrefillEqualsDecodeAndAnyChunking) {
   const Shape shapes[] = {{.query_heads = 3, .kv_heads = 1},
                           {.query_heads = 4, .kv_heads = 2, .head_size = 32, .block_size = 4},
-                          {.query_heads = 2, .kv_heads = 1, .head_size = 128, .block_size = 64}};
+                          {.query_heads = 1, .kv_heads = 1, .head_size = 96, .block_size = 8},
+                          {.query_heads = 2, .kv_heads = 1, .head_size = 128, .block_size = 64},
+                          {.query_heads = 1, .kv_heads = 1, .head_size = 256, .block_size = 32}};
   for (const base::KvType type : types()) {
     for (const KeyOrder order : orders()) {
       for (Shape shape : shapes) {
@@ -71,7 +111,7 @@ TEST_P(AttentionSuite, PrefillEqualsDecodeAndAnyChunking) {
         const Matrix whole = sequence.Run(*ops_, 0, 280, 280);
         for (const std::int64_t piece : {1, 7, 16, 64, 100}) {
           ExpectSameBits(sequence.Run(*ops_, 0, 280, piece), whole,
-                         "pieces of " + std::to_string(piece));
+                         What(shape) + ", pieces of " + std::to_string(piece));
         }
         ExpectSameBits(sequence.Run(*ops_, 250, 30, 30), RowsOf(whole, 250, 30), "the last rows");
       }

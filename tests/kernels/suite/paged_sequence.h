@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,18 @@ struct Shape {
   KeyOrder order = KeyOrder::kTokenMajor;
   std::int32_t gap_bytes = 48;
 };
+
+// Positions at which a context ends just before, at and just after what kernels count by: a block,
+// a tile, a chunk; the first and the last.
+inline std::set<std::int64_t> EdgePositions(std::int32_t block_size, std::int64_t length) {
+  std::set<std::int64_t> positions = {0, length - 1};
+  for (const std::int64_t whole : {1, block_size, 2 * block_size, 32, 64, 256, 512}) {
+    for (const std::int64_t position : {whole - 2, whole - 1, whole}) {
+      if (position >= 0 && position < length) positions.insert(position);
+    }
+  }
+  return positions;
+}
 
 // One sequence with its K and V in a pool of scrambled blocks, NaN in every other byte.
 class Sequence {
@@ -75,7 +88,8 @@ class Sequence {
             .work = work};
   }
 
-  // Row `position` by the textbook, in double, from what is stored and the query as it is taken.
+  // All heads of row `position` by the textbook, in double, from what is stored and the query as it
+  // is taken.
   std::vector<double> Exact(std::int64_t position, bool rounds_query) const {
     std::vector<double> out;
     for (std::int32_t h = 0; h < shape_.query_heads; ++h) {
