@@ -54,6 +54,13 @@ enum class Mutation : std::uint8_t {
   kWriteKvToTheNextToken,
   kZeroBlocksForgetsValues,
   kCopyBlocksTakesWholeBlocks,
+  kEmbedOneTokenForAll,
+  kAddOneRowForAll,
+  kSiluMulSwapsItsFactors,
+  kSampleReducesInOneHalf,
+  kSampleTopKKeepsOneMore,
+  kSampleTopPKeepsOneMore,
+  kSampleTakesAnothersWord,
   kOutcomeCount,
   // Races whose outcome is the same in every order.
   kAttentionTwoThreadsLoadEachPair = kOutcomeCount,

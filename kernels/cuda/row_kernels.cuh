@@ -24,7 +24,7 @@ PAGODA_DEVICE void ForColumns(int columns, const Use& use) {
 
 PAGODA_KERNEL(kElementThreads, 4) Embed(PAGODA_ARGUMENT EmbedArguments arguments) {
   const std::int64_t row = CtaX();
-  const std::int64_t token = arguments.tokens[row];
+  const std::int64_t token = arguments.tokens[Mutated(Mutation::kEmbedOneTokenForAll) ? 0 : row];
   const std::uint16_t* const source = arguments.table + token * arguments.columns;
   float* const out = arguments.out.data + row * arguments.out.stride;
   ForColumns(arguments.columns, [&](int k) { out[k] = base::FloatFromBf16(source[k]); });
@@ -56,7 +56,8 @@ PAGODA_KERNEL(kElementThreads, 4) RmsNorm(PAGODA_ARGUMENT RmsNormArguments argum
 
 PAGODA_KERNEL(kElementThreads, 4) Add(PAGODA_ARGUMENT AddArguments arguments) {
   const std::int64_t row = CtaX();
-  const float* const addend = arguments.addend.data + row * arguments.addend.stride;
+  const std::int64_t step = Mutated(Mutation::kAddOneRowForAll) ? 0 : arguments.addend.stride;
+  const float* const addend = arguments.addend.data + row * step;
   float* const inout = arguments.inout.data + row * arguments.inout.stride;
   ForColumns(arguments.columns, [&](int k) { inout[k] = inout[k] + addend[k]; });
 }
@@ -70,8 +71,10 @@ PAGODA_KERNEL(kElementThreads, 4) RoundRows(PAGODA_ARGUMENT RoundRowsArguments a
 
 PAGODA_KERNEL(kElementThreads, 4) SiluMul(PAGODA_ARGUMENT SiluMulArguments arguments) {
   const std::int64_t row = CtaX();
-  const float* const gate = arguments.gate_up.data + row * arguments.gate_up.stride;
-  const float* const up = gate + arguments.columns;
+  const float* const both = arguments.gate_up.data + row * arguments.gate_up.stride;
+  const bool swaps = Mutated(Mutation::kSiluMulSwapsItsFactors);
+  const float* const gate = both + (swaps ? arguments.columns : 0);
+  const float* const up = both + (swaps ? 0 : arguments.columns);
   float* const out = arguments.out.data + row * arguments.out.stride;
   ForColumns(arguments.columns,
              [&](int k) { out[k] = Divide(gate[k], 1.0f + base::Exp(-gate[k])) * up[k]; });

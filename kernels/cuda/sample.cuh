@@ -13,6 +13,7 @@
 #include "base/exact_math.h"
 #include "kernels/cuda/arguments.h"
 #include "kernels/cuda/kernel_table.h"
+#include "kernels/cuda/mutation.cuh"
 #include "kernels/cuda/primitives.cuh"
 
 namespace pagoda::kernels::cuda {
@@ -49,7 +50,7 @@ class CtaReducer {
  private:
   PAGODA_DEVICE const std::uint64_t* Share(std::uint64_t own) {
     std::uint64_t* const half = values_ + turn_ * kElementThreads;
-    turn_ = 1 - turn_;
+    turn_ = Mutated(Mutation::kSampleReducesInOneHalf) ? 0 : 1 - turn_;
     half[ThreadIndex()] = own;
     SyncCta();
     return half;
@@ -125,7 +126,8 @@ PAGODA_DEVICE void WeighRow(const SampleRowArguments& row, float top, CtaReducer
     // The key of 0, the greatest there is, leaves room for one above it.
     const std::uint64_t above = count_from(bound + 1);
     if (count_from(bound) > wanted) {
-      last_tie = NthToken(reducer, row.num_tokens, wanted - above, [&](int i) {
+      const std::uint64_t more = Mutated(Mutation::kSampleTopKKeepsOneMore) ? 1 : 0;
+      last_tie = NthToken(reducer, row.num_tokens, wanted - above + more, [&](int i) {
         const float z = Scaled(row, top, i);
         return passes(z) && OrderKey(z) == bound;
       });
@@ -162,7 +164,8 @@ PAGODA_DEVICE void KeepTopP(const SampleRowArguments& row, CtaReducer& reducer) 
   });
   int last_tie = -1;
   if (each > 0 && threshold > above) {
-    const std::uint64_t fitting = (threshold - above + each - 1) / each;
+    const std::uint64_t more = Mutated(Mutation::kSampleTopPKeepsOneMore) ? 1 : 0;
+    const std::uint64_t fitting = (threshold - above + each - 1) / each + more;
     last_tie =
         fitting >= ties ? row.num_tokens : NthToken(reducer, row.num_tokens, fitting, has_it);
   }
@@ -184,7 +187,8 @@ PAGODA_DEVICE std::uint32_t Draw(const SampleRowArguments& row, std::uint32_t gr
     const auto words = base::Philox4x32({row.position, row.choice, token >> 2, 0}, row.seed);
     const std::uint32_t pair[2] = {(token & 1) != 0 ? words[1] : words[0],
                                    (token & 1) != 0 ? words[3] : words[2]};
-    const auto word = static_cast<float>(pair[token >> 1 & 1]);
+    const std::uint32_t half = Mutated(Mutation::kSampleTakesAnothersWord) ? 0 : token >> 1 & 1;
+    const auto word = static_cast<float>(pair[half]);
     const float uniform = base::Fma(word, 0x1p-32f, 0x1p-33f);
     const float most = 1.0f - 0x1p-24f;
     const float arrival = Divide(base::NegLog1m(uniform < most ? uniform : most), weight);

@@ -49,6 +49,8 @@ class PlantedFaultTest : public CudaTest {
   void RunAttention(KvPool& pool, Bytes& all);
   void RunProducts(Bytes& all);
   void RunRows(Bytes& all);
+  void RunElements(Bytes& all);
+  void RunDraws(Bytes& all);
   void Keep(const Matrix& matrix, Bytes& all) {
     const auto bytes = std::as_bytes(std::span(matrix.data));
     all.insert(all.end(), bytes.begin(), bytes.end());
@@ -63,7 +65,7 @@ class PlantedFaultTest : public CudaTest {
   Matrix small_ = RandomMatrix(5, 64, random_, 1e-2f);
   Matrix angles_ = RandomMatrix(64, 32, random_);
   std::vector<std::uint32_t> table_;
-  std::unique_ptr<OwnedWeight> weight_;
+  std::unique_ptr<OwnedWeight> weight_, embedding_;
   std::unique_ptr<KvPool> pool_;
 };
 
@@ -71,6 +73,9 @@ inline void PlantedFaultTest::BuildInputs() {
   weight_ = std::make_unique<OwnedWeight>(
       std::vector<SourceWeight>{RandomWeight(ElementType::kBf16, 130, 480, random_)},
       WeightRole::kDown, ActivationType::kBf16, *ops_);
+  embedding_ = std::make_unique<OwnedWeight>(
+      std::vector<SourceWeight>{RandomWeight(ElementType::kBf16, 40, 96, random_)},
+      WeightRole::kEmbedding, ActivationType::kBf16, *ops_);
   pool_ = std::make_unique<KvPool>(PoolShape{
       .num_heads = 2, .head_size = 64, .block_size = 16, .num_blocks = 40, .num_layers = 2});
   table_ = ScrambledBlocks(40, random_);
@@ -155,6 +160,38 @@ inline void PlantedFaultTest::RunRows(Bytes& all) {
   all.insert(all.end(), pool.bytes().begin(), pool.bytes().end());
 }
 
+inline void PlantedFaultTest::RunElements(Bytes& all) {
+  const std::vector<base::TokenId> tokens = {3, 17, 39};
+  std::mt19937 random(52);
+  Matrix rows(3, 96), sums = RandomMatrix(3, 96, random), products(3, 48);
+  ops_->Embed({embedding_->get(), tokens, rows.view()}, stream_);
+  ops_->Add({rows.view(), sums.view()}, stream_);
+  ops_->SiluMul({sums.view(), products.view()}, stream_);
+  if (!device_->Await(device_->Record(stream_)).ok()) return;
+  Keep(rows, all);
+  Keep(sums, all);
+  Keep(products, all);
+}
+
+// Of ties, so that one token kept too many is drawn before long.
+inline void PlantedFaultTest::RunDraws(Bytes& all) {
+  const std::vector<float> flat(200, 1.0f);
+  std::vector<SampleRow> rows;
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    rows.push_back({.logits = flat, .top_k = 2, .seed = seed});
+    rows.push_back({.logits = flat, .top_p = 0.01f, .seed = seed});
+    rows.push_back({.logits = flat, .seed = seed});
+  }
+  std::vector<SampleOutcome> outcomes(rows.size());
+  ops_->Sample({rows, outcomes}, stream_);
+  if (!device_->Await(device_->Record(stream_)).ok()) return;
+  for (const SampleOutcome& outcome : outcomes) {
+    for (int shift = 0; shift < 32; shift += 8) {
+      all.push_back(static_cast<std::byte>(outcome.token >> shift & 255));
+    }
+  }
+}
+
 inline Bytes PlantedFaultTest::Outcome(const Schedule& schedule) {
   // A fault ends a device for good.
   auto device = emulation::MakeEmulatedDevice({.schedule = schedule});
@@ -163,6 +200,8 @@ inline Bytes PlantedFaultTest::Outcome(const Schedule& schedule) {
       std::exchange(ops_, *MakeCudaOps(std::move(device), {.decode_ctas = 4}));
   Bytes all;
   RunRows(all);
+  RunElements(all);
+  RunDraws(all);
   RunProducts(all);
   RunAttention(*pool_, all);
   ops_ = std::move(kept);
