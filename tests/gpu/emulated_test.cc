@@ -5,6 +5,7 @@
 #include <cstring>
 #include <memory>
 
+#include "kernels/cuda/mutation.cuh"
 #include "kernels/emulation/emulator.h"
 #include "tests/gpu/conformance_checks.cuh"
 
@@ -25,6 +26,8 @@ void Call(const void* arguments) {
 
 class EmulatedMachine {
  public:
+  explicit EmulatedMachine(cuda::Mutation planted = cuda::Mutation::kNone) : planted_(planted) {}
+
   template <typename T>
   T* Allocate(std::size_t count) {
     // Every kernel's 16-byte copies need its alignment.
@@ -41,7 +44,8 @@ class EmulatedMachine {
                        .num_threads = static_cast<std::uint32_t>(threads),
                        .shared_bytes = static_cast<std::size_t>(shared_bytes),
                        .name = "check"},
-                      {.order = kernels::emulation::Order::kGreedy});
+                      {.order = kernels::emulation::Order::kGreedy,
+                       .planted_fault = static_cast<std::uint8_t>(planted_)});
     return std::string(status.message());
   }
 
@@ -49,6 +53,7 @@ class EmulatedMachine {
   struct alignas(64) Piece {
     std::byte bytes[64] = {};
   };
+  const cuda::Mutation planted_;
   kernels::emulation::Emulator emulator_;
   std::vector<std::unique_ptr<Piece[]>> memory_;
 };
@@ -65,7 +70,41 @@ TEST(GpuCheck, TheEmulatorPassesEveryCheck) {
       EXPECT_EQ(line.size(), 6u * (256 + 128) * 4 + 2 * 128 * 8 + 3);
     }
   });
-  EXPECT_EQ(num_checks, 5);
+  EXPECT_EQ(num_checks, 24);
+}
+
+// Each planted fault fails the check of its kernel.
+TEST(GpuCheck, EveryCheckOfAKernelFailsOnAFaultOfIt) {
+  using cuda::Mutation;
+  const auto failed = [](const Outcome& outcome) { return !outcome.passed; };
+  for (const Mutation mutation : {Mutation::kGemmReadsPastK, Mutation::kGemmSwapsHalves}) {
+    EmulatedMachine machine(mutation);
+    EXPECT_TRUE(failed(CheckGemm(machine))) << static_cast<int>(mutation);
+  }
+  for (const Mutation mutation :
+       {Mutation::kAttentionSeesOneTokenLess, Mutation::kAttentionMergeForgetsTheOld,
+        Mutation::kAttentionOneHeadForAll, Mutation::kDecodeNoSecondShuffle}) {
+    EmulatedMachine machine(mutation);
+    EXPECT_TRUE(failed(AttentionCheck<EmulatedMachine, 64, 8>(machine, 3, 4).Run()))
+        << static_cast<int>(mutation);
+  }
+  for (const Mutation mutation :
+       {Mutation::kEmbedOneTokenForAll, Mutation::kNormLosesHalfTheLanes, Mutation::kNormNoEpsilon,
+        Mutation::kAddOneRowForAll, Mutation::kSiluMulSwapsItsFactors,
+        Mutation::kRopeTurnsBackwards, Mutation::kRopeTakesOtherPairs,
+        Mutation::kWriteKvToTheNextToken, Mutation::kZeroBlocksForgetsValues,
+        Mutation::kCopyBlocksTakesWholeBlocks}) {
+    EmulatedMachine machine(mutation);
+    bool found = false;
+    RunRowChecks(machine, [&](const Outcome& outcome) { found = found || failed(outcome); });
+    EXPECT_TRUE(found) << static_cast<int>(mutation);
+  }
+  for (const Mutation mutation :
+       {Mutation::kSampleReducesInOneHalf, Mutation::kSampleTopKKeepsOneMore,
+        Mutation::kSampleTopPKeepsOneMore, Mutation::kSampleTakesAnothersWord}) {
+    EmulatedMachine machine(mutation);
+    EXPECT_TRUE(failed(CheckSample(machine))) << static_cast<int>(mutation);
+  }
 }
 
 }  // namespace

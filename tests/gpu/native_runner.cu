@@ -1,9 +1,11 @@
-// The checks on a real GPU, then three speeds, each line written as it is known. Needs nvcc, a
+// The checks on a real GPU, then four speeds, each line written as it is known. Needs nvcc, a
 // driver and the C++ standard library; built by scripts/gpu-check.
-//   native_runner RESULTS.txt COMMIT
+//   native_runner RESULTS.txt COMMIT      ends with 0 if all checks passed, 3 without a GPU, else 1
 #include <cuda_runtime.h>
 
 #include <cstdio>
+#include <cstdlib>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -13,14 +15,41 @@
 namespace pagoda::gpu_check {
 namespace {
 
+constexpr int kExitWithoutGpu = 3;
+
 std::string ErrorText(cudaError_t error) {
   if (error == cudaSuccess) return "";
   return std::string(cudaGetErrorName(error)) + ": " + cudaGetErrorString(error);
 }
 
+class Results {
+ public:
+  explicit Results(const char* path) : file_(std::fopen(path, "w")) {}
+  Results(const Results&) = delete;
+  ~Results() {
+    if (file_ != nullptr) std::fclose(file_);
+  }
+  void Line(const std::string& text) {
+    std::printf("%s\n", text.c_str());
+    std::fflush(stdout);
+    if (file_ == nullptr) return;
+    std::fprintf(file_, "%s\n", text.c_str());
+    std::fflush(file_);
+  }
+
+ private:
+  std::FILE* file_;
+};
+
+// What the GPU cannot be asked any more ends the run, with a line that says so.
+[[noreturn]] void Stop(Results& results, const std::string& what, cudaError_t error) {
+  results.Line("FAILED: " + what + ": " + ErrorText(error) + "; nothing after this was run");
+  std::exit(1);
+}
+
 class NativeMachine {
  public:
-  NativeMachine() = default;
+  explicit NativeMachine(Results& results) : results_(results) {}
   NativeMachine(const NativeMachine&) = delete;
   ~NativeMachine() {
     for (void* const memory : memory_) cudaFree(memory);
@@ -30,15 +59,15 @@ class NativeMachine {
   template <typename T>
   T* Allocate(std::size_t count) {
     void* memory = nullptr;
-    const cudaError_t error = cudaMallocManaged(&memory, count * sizeof(T));
-    if (error != cudaSuccess) {
-      std::fprintf(stderr, "gpu-check: %zu bytes: %s\n", count * sizeof(T),
-                   ErrorText(error).c_str());
-      std::exit(1);
+    const std::size_t bytes = count * sizeof(T);
+    cudaError_t error = cudaMallocManaged(&memory, bytes);
+    if (error == cudaSuccess) {
+      memory_.push_back(memory);
+      error = cudaMemset(memory, 0, bytes);
     }
-    memory_.push_back(memory);
-    cudaMemset(memory, 0, count * sizeof(T));
-    cudaDeviceSynchronize();
+    if (error == cudaSuccess) error = cudaDeviceSynchronize();
+    if (error != cudaSuccess)
+      Stop(results_, "memory of " + std::to_string(bytes) + " bytes", error);
     return static_cast<T*>(memory);
   }
 
@@ -63,8 +92,31 @@ class NativeMachine {
   }
 
  private:
+  Results& results_;
   std::vector<void*> memory_;
 };
+
+// Numbers of magnitude 0.5 to 2 with all bits in use: products of zeros take less power, and run
+// faster, than those of a model.
+__global__ void FillRandom(std::uint16_t* data, std::int64_t count) {
+  std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  for (; i < count; i += std::int64_t{gridDim.x} * blockDim.x) {
+    const auto words = base::Philox4x32({static_cast<std::uint32_t>(i), 0, 0, 0}, 1);
+    data[i] = static_cast<std::uint16_t>(0x3f00 | (words[0] & 0x80ff));
+  }
+}
+std::uint16_t* RandomBf16(NativeMachine& machine, std::size_t count) {
+  auto* const data = machine.Allocate<std::uint16_t>(count);
+  FillRandom<<<1024, 256>>>(data, static_cast<std::int64_t>(count));
+  return data;
+}
+// Managed memory that the host has written is brought over before it is timed.
+float* RandomFloats(NativeMachine& machine, std::size_t count) {
+  float* const data = machine.Allocate<float>(count);
+  std::mt19937 random(11);
+  FillNormal(data, static_cast<std::int64_t>(count), random);
+  return data;
+}
 
 // Seconds of one call of `work`, of many in a row after some to warm up.
 template <typename Work>
@@ -84,24 +136,15 @@ double SecondsOf(int calls, const Work& work) {
   return milliseconds * 1e-3 / calls;
 }
 
-class Results {
- public:
-  explicit Results(const char* path) : file_(std::fopen(path, "w")) {}
-  Results(const Results&) = delete;
-  ~Results() {
-    if (file_ != nullptr) std::fclose(file_);
+// A speed, or what went wrong with what was timed.
+void ReportSpeed(Results& results, const std::string& what, double amount, const char* unit) {
+  const cudaError_t error = cudaDeviceSynchronize();
+  const cudaError_t last = cudaGetLastError();
+  if (error != cudaSuccess || last != cudaSuccess) {
+    Stop(results, what, error != cudaSuccess ? error : last);
   }
-  void Line(const std::string& text) {
-    std::printf("%s\n", text.c_str());
-    std::fflush(stdout);
-    if (file_ == nullptr) return;
-    std::fprintf(file_, "%s\n", text.c_str());
-    std::fflush(file_);
-  }
-
- private:
-  std::FILE* file_;
-};
+  results.Line(what + ": " + std::to_string(amount) + " " + unit);
+}
 
 // Bytes read and written a second by the device's own copy: the limit for decode.
 void ProbeCopies(Results& results) {
@@ -110,10 +153,11 @@ void ProbeCopies(Results& results) {
   void* to = nullptr;
   if (cudaMalloc(&from, kBytes) != cudaSuccess || cudaMalloc(&to, kBytes) != cudaSuccess) {
     results.Line("copy bandwidth: no memory for two buffers of 1 GiB");
+    cudaGetLastError();  // or the next one to look would take it for its own
   } else {
     const double seconds =
         SecondsOf(10, [&] { cudaMemcpyAsync(to, from, kBytes, cudaMemcpyDeviceToDevice); });
-    results.Line("copy bandwidth: " + std::to_string(2.0 * kBytes / seconds * 1e-9) + " GB/s");
+    ReportSpeed(results, "copy bandwidth", 2.0 * kBytes / seconds * 1e-9, "GB/s");
   }
   cudaFree(from);
   cudaFree(to);
@@ -122,8 +166,8 @@ void ProbeCopies(Results& results) {
 void ProbeGemm(NativeMachine& machine, Results& results) {
   constexpr int kRows = 2048, kOutputs = 4096, kInputs = 4096;
   cuda::GemmArguments arguments;
-  arguments.x = machine.Allocate<std::uint16_t>(std::size_t{kRows} * kInputs);
-  arguments.w = machine.Allocate<std::uint16_t>(std::size_t{kOutputs} * kInputs);
+  arguments.x = RandomBf16(machine, std::size_t{kRows} * kInputs);
+  arguments.w = RandomBf16(machine, std::size_t{kOutputs} * kInputs);
   arguments.out = {machine.Allocate<float>(std::size_t{kRows} * kOutputs), kOutputs};
   arguments.x_stride = kInputs;
   arguments.rows = kRows;
@@ -134,52 +178,98 @@ void ProbeGemm(NativeMachine& machine, Results& results) {
                                          cuda::kGemmManyRows.SharedBytes(), arguments);
   });
   const double operations = 2.0 * kRows * kOutputs * kInputs;
-  results.Line("own matrix product, 2048 x 4096 x 4096: " +
-               std::to_string(operations / seconds * 1e-12) + " TFLOP/s");
+  ReportSpeed(results, "own matrix product, 2048 x 4096 x 4096", operations / seconds * 1e-12,
+              "TFLOP/s");
 }
 
-// 64 sequences of 4,096 tokens, 8 KV heads of 128 shared by 4 heads each.
+// 8 KV heads of 128 shared by 4 heads each, blocks of 16 tokens, contexts of 4,096.
+struct ProbeShape {
+  static constexpr int kLength = 4096, kKvHeads = 8, kGroup = 4, kSize = 128;
+  static constexpr int kHeads = kKvHeads * kGroup, kColumns = kHeads * kSize;
+  static constexpr int kBlocks = kLength / 16;
+  static constexpr std::int64_t kPlane = std::int64_t{kKvHeads} * 16 * kSize * 2;
+  static constexpr std::int64_t kSequenceBytes = 2 * kPlane * kBlocks;
+  static constexpr float kScale = 0.088f;
+
+  static cuda::KvArguments Kv(NativeMachine& machine, int sequences) {
+    auto* const pool = reinterpret_cast<unsigned char*>(
+        RandomBf16(machine, static_cast<std::size_t>(kSequenceBytes * sequences / 2)));
+    cuda::KvArguments kv;
+    kv.key = {pool, 2 * kPlane, 0, 16 * kSize * 2, kSize * 2};
+    kv.value = kv.key;
+    kv.value.base += kPlane;
+    kv.block_shift = 4;
+    return kv;
+  }
+  static std::uint32_t* Table(NativeMachine& machine, int sequences) {
+    auto* const table = machine.Allocate<std::uint32_t>(std::size_t{kBlocks} * sequences);
+    for (int i = 0; i < sequences * kBlocks; ++i) table[i] = static_cast<std::uint32_t>(i);
+    return table;
+  }
+};
+
 void ProbeDecode(NativeMachine& machine, Results& results) {
-  constexpr int kSequences = 64, kLength = 4096, kKvHeads = 8, kGroup = 4, kSize = 128;
-  constexpr int kBlocks = kLength / 16, kSlices = kLength / cuda::kChunkTokens;
-  constexpr std::int64_t kPlane = std::int64_t{kKvHeads} * 16 * kSize * 2;
-  constexpr std::int64_t kPoolBytes = 2 * kPlane * kBlocks * kSequences;
-  auto* const pool = machine.Allocate<unsigned char>(static_cast<std::size_t>(kPoolBytes));
+  using Shape = ProbeShape;
+  constexpr int kSequences = 64, kSlices = Shape::kLength / cuda::kChunkTokens;
   cuda::DecodeArguments arguments;
-  arguments.query = {machine.Allocate<float>(std::size_t{kSequences} * kKvHeads * kGroup * kSize),
-                     kKvHeads * kGroup * kSize};
-  arguments.kv.key = {pool, 2 * kPlane, 0, 16 * kSize * 2, kSize * 2};
-  arguments.kv.value = arguments.kv.key;
-  arguments.kv.value.base += kPlane;
-  arguments.kv.block_shift = 4;
+  arguments.query = {RandomFloats(machine, std::size_t{kSequences} * Shape::kColumns),
+                     Shape::kColumns};
+  arguments.kv = Shape::Kv(machine, kSequences);
   auto* const shares = machine.Allocate<cuda::DecodeShare>(kSequences * kSlices);
   auto* const slices = machine.Allocate<cuda::DecodeSlice>(kSequences * kSlices);
-  auto* const table = machine.Allocate<std::uint32_t>(std::size_t{kSequences} * kBlocks);
   for (int i = 0; i < kSequences * kSlices; ++i) {
     const int sequence = i / kSlices;
     const int first = i % kSlices * cuda::kChunkTokens;
-    slices[i] = {sequence, sequence * kBlocks, first, first + cuda::kChunkTokens};
+    slices[i] = {sequence, sequence * Shape::kBlocks, first, first + cuda::kChunkTokens};
     shares[i] = {i, 1};
   }
-  for (int i = 0; i < kSequences * kBlocks; ++i) table[i] = static_cast<std::uint32_t>(i);
   arguments.shares = shares;
   arguments.slices = slices;
-  arguments.block_table = table;
-  const std::size_t sums = std::size_t{kSequences} * kSlices * kKvHeads * kGroup;
-  arguments.partial_out = machine.Allocate<float>(sums * kSize);
+  arguments.block_table = Shape::Table(machine, kSequences);
+  const std::size_t sums = std::size_t{kSequences} * kSlices * Shape::kHeads;
+  arguments.partial_out = machine.Allocate<float>(sums * Shape::kSize);
   arguments.partial_sums = machine.Allocate<float>(sums * 2);
-  arguments.group = kGroup;
-  arguments.num_query_heads = kKvHeads * kGroup;
-  arguments.scale = 0.088f;
-  constexpr cuda::DecodeShape kShape = cuda::DecodeShapeOf(kSize, cuda::kDecodeHeads);
+  arguments.group = Shape::kGroup;
+  arguments.num_query_heads = Shape::kHeads;
+  arguments.scale = Shape::kScale;
+  constexpr cuda::DecodeShape kShape = cuda::DecodeShapeOf(Shape::kSize, cuda::kDecodeHeads);
   const double seconds = SecondsOf(10, [&] {
-    machine.Enqueue<&cuda::Decode<kSize, cuda::kDecodeHeads>>({kSequences * kSlices, kKvHeads},
-                                                              cuda::DecodeShape::kThreads,
-                                                              kShape.SharedBytes(), arguments);
+    machine.Enqueue<&cuda::Decode<Shape::kSize, cuda::kDecodeHeads>>(
+        {kSequences * kSlices, Shape::kKvHeads}, cuda::DecodeShape::kThreads, kShape.SharedBytes(),
+        arguments);
   });
-  results.Line("decode attention, 64 contexts of 4096: " +
-               std::to_string(static_cast<double>(kPoolBytes) / seconds * 1e-9) +
-               " GB/s of K and V");
+  const auto bytes = static_cast<double>(Shape::kSequenceBytes * kSequences);
+  ReportSpeed(results, "decode attention without its merge, 64 contexts of 4096",
+              bytes / seconds * 1e-9, "GB/s of K and V");
+}
+
+// One prompt, all of it in one piece.
+void ProbePrefill(NativeMachine& machine, Results& results) {
+  using Shape = ProbeShape;
+  constexpr cuda::AttentionShape kShape = cuda::AttentionShapeOf(Shape::kSize);
+  constexpr int kTiles = Shape::kLength * Shape::kGroup / kShape.rows;
+  const std::size_t elements = std::size_t{Shape::kLength} * Shape::kColumns;
+  cuda::AttentionArguments arguments;
+  arguments.query = {RandomFloats(machine, elements), Shape::kColumns};
+  arguments.out = {machine.Allocate<float>(elements), Shape::kColumns};
+  arguments.kv = Shape::Kv(machine, 1);
+  auto* const item = machine.Allocate<cuda::AttentionItem>(1);
+  item[0].num_tokens = Shape::kLength;
+  auto* const tiles = machine.Allocate<cuda::AttentionTile>(kTiles);
+  for (int i = 0; i < kTiles; ++i) tiles[i].first_packed_row = i * kShape.rows;
+  arguments.tiles = tiles;
+  arguments.items = item;
+  arguments.block_table = Shape::Table(machine, 1);
+  arguments.group = Shape::kGroup;
+  arguments.scale = Shape::kScale;
+  const double seconds = SecondsOf(10, [&] {
+    machine.Enqueue<&cuda::Attention<Shape::kSize>>({kTiles, Shape::kKvHeads}, kShape.NumThreads(),
+                                                    kShape.SharedBytes(), arguments);
+  });
+  // Two products over the half of the square below the diagonal.
+  const double operations = 2.0 * Shape::kLength * Shape::kLength * Shape::kColumns;
+  ReportSpeed(results, "prefill attention, one prompt of 4096", operations / seconds * 1e-12,
+              "TFLOP/s");
 }
 
 // Chains of matrix products as this GPU computed them, for a model of them to be held against:
@@ -202,14 +292,14 @@ int Main(const std::string& path, const std::string& commit) {
   cudaDeviceProp properties;
   if (const cudaError_t error = cudaGetDeviceProperties(&properties, 0); error != cudaSuccess) {
     results.Line("no GPU: " + ErrorText(error) + "; CUDA driver " + std::to_string(version));
-    return 1;
+    return kExitWithoutGpu;
   }
   const std::string source =
       std::string(properties.name) + ", sm_" + std::to_string(properties.major) +
       std::to_string(properties.minor) + ", " + std::to_string(properties.multiProcessorCount) +
       " multiprocessors, CUDA driver " + std::to_string(version) + ", commit " + commit;
   results.Line(source);
-  NativeMachine machine;
+  NativeMachine machine(results);
   bool passed = true;
   RunChecks(machine, [&](const Outcome& outcome) {
     passed = passed && outcome.passed;
@@ -220,6 +310,7 @@ int Main(const std::string& path, const std::string& commit) {
   ProbeCopies(results);
   ProbeGemm(machine, results);
   ProbeDecode(machine, results);
+  ProbePrefill(machine, results);
   results.Line(passed ? "all checks passed" : "some checks FAILED");
   return passed ? 0 : 1;
 }
