@@ -30,6 +30,25 @@ constexpr std::array<std::pair<std::string_view, double>, 14> kUnits = {{{"", 1.
                                                                          {"TiB", 0x1p40},
                                                                          {"TB", 1e12}}};
 
+constexpr std::array<const char*, 5> kNames = {"B", "KiB", "MiB", "GiB", "TiB"};
+
+// In the largest unit of which there is at least one; the unit's place in kNames.
+std::pair<double, std::size_t> InUnits(std::int64_t bytes) {
+  double value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  while (value >= 1024.0 && unit + 1 < kNames.size()) {
+    value /= 1024.0;
+    ++unit;
+  }
+  return {value, unit};
+}
+
+std::string Written(double value, std::size_t unit) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), unit == 0 ? "%.0f %s" : "%.1f %s", value, kNames[unit]);
+  return text.data();
+}
+
 }  // namespace
 
 absl::StatusOr<std::int64_t> ParseByteSize(std::string_view text) {
@@ -48,16 +67,14 @@ absl::StatusOr<std::int64_t> ParseByteSize(std::string_view text) {
 }
 
 std::string FormatBytes(std::int64_t bytes) {
-  constexpr std::array<const char*, 5> kNames = {"B", "KiB", "MiB", "GiB", "TiB"};
-  double value = static_cast<double>(bytes);
-  std::size_t unit = 0;
-  while (value >= 1024.0 && unit + 1 < kNames.size()) {
-    value /= 1024.0;
-    ++unit;
-  }
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), unit == 0 ? "%.0f %s" : "%.1f %s", value, kNames[unit]);
-  return text.data();
+  const auto [value, unit] = InUnits(bytes);
+  return Written(value, unit);
+}
+
+std::string FormatBytesUp(std::int64_t bytes) {
+  constexpr double kTenths = 10.0;
+  const auto [value, unit] = InUnits(bytes);
+  return Written(std::ceil(value * kTenths) / kTenths, unit);
 }
 
 }  // namespace pagoda::base

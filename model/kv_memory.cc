@@ -32,7 +32,7 @@ absl::StatusOr<KvMemoryAnswer> ChooseKvMemory(const KvMemoryQuestion& question) 
         " blocks, one full-length request needs ", question.blocks_per_full_request,
         " and the null block (", numbers,
         "); lower --max-model-len or raise --kv-cache-memory to at least ",
-        FormatBytes((question.blocks_per_full_request + 1) * question.bytes_per_block)));
+        base::FormatBytesUp((question.blocks_per_full_request + 1) * question.bytes_per_block)));
   }
   if (!is_auto && bytes > question.available_bytes) {
     return absl::ResourceExhaustedError(
