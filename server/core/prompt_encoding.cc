@@ -83,6 +83,10 @@ absl::StatusOr<EncodedPrompt> Encode(const ChatPrompt& prompt, const ServedModel
   return EncodedPrompt{*std::move(tokens), rendered->Joined()};
 }
 
+bool EndsWith(const Tokens& tokens, const Tokens& end) {
+  return tokens.size() >= end.size() && std::equal(end.rbegin(), end.rend(), tokens.rbegin());
+}
+
 absl::Status CheckBadWord(std::string_view word, std::string_view bare) {
   if (bare.empty()) {
     return base::FieldError("bad_words", "one is empty or blank; leave it out");
@@ -112,8 +116,8 @@ absl::StatusOr<std::vector<Tokens>> EncodeBadWords(std::span<const std::string> 
     auto alone = tokenizer.Encode(bare, text::Tokenizer::Specials::kControl);
     if (!alone.ok()) return AboutField("bad_words", alone.status());
     auto spaced = tokenizer.Encode(" " + bare, text::Tokenizer::Specials::kControl);
-    const bool is_other =
-        spaced.ok() && spaced->size() == alone->size() && spaced->front() != alone->front();
+    // Where the word's own tokens end the spaced form, masking them masks that too.
+    const bool is_other = spaced.ok() && !EndsWith(*spaced, *alone);
     lists.push_back(*std::move(alone));
     if (is_other) lists.push_back(*std::move(spaced));
   }

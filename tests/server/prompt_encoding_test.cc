@@ -161,8 +161,7 @@ TEST(PromptEncoding, A6_AReplyGoesOnWithThePromptsTextAndBeginsATextOnlyAfterNon
 }
 
 TEST(BadWords, AreEncodedWithAndWithoutTheSpaceBeforeThem) {
-  // " cat" is another word of as many tokens; " dog" begins like "dog" would not, but is longer;
-  // " a" begins with the same token.
+  // " cat" is a word of its own; " dog" and " x" are a space and the same word.
   const fakes::PieceTokenizer tokenizer({"cat", " cat", "dog", " ", "x", " y", "y", "z", "<s>"},
                                         {8});
   const auto encoded = [&tokenizer](std::vector<std::string> words) {
@@ -174,6 +173,18 @@ TEST(BadWords, AreEncodedWithAndWithoutTheSpaceBeforeThem) {
   EXPECT_EQ(encoded({"yz", "x"}), (std::vector<Tokens>{{6, 7}, {5, 7}, {4}}));
   EXPECT_EQ(encoded({"<s>"}), (std::vector<Tokens>{{8}}));
   EXPECT_EQ(encoded({}), (std::vector<Tokens>{}));
+}
+
+// What a vocabulary writes as one token behind a space may be several without it, and the other
+// way.
+TEST(BadWords, AreEncodedBehindASpaceWhateverTheNumberOfTokens) {
+  const fakes::PieceTokenizer tokenizer({"th", "ere", " there", "hi", " h", "i", " "});
+  const auto encoded = [&tokenizer](std::vector<std::string> words) {
+    return *EncodeBadWords(words, tokenizer);
+  };
+  EXPECT_EQ(encoded({"there"}), (std::vector<Tokens>{{0, 1}, {2}}));
+  EXPECT_EQ(encoded({" there"}), (std::vector<Tokens>{{0, 1}, {2}}));
+  EXPECT_EQ(encoded({"hi"}), (std::vector<Tokens>{{3}, {4, 5}}));
 }
 
 TEST(BadWords, AreBoundedInNumberAndLengthAndNeverBlank) {
