@@ -2,9 +2,11 @@
 
 #include <CLI/CLI.hpp>
 #include <charconv>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "base/byte_size.h"
+#include "client/capacity.h"
 #include "client/gpu_table.h"
 #include "client/prompt_text.h"
 
@@ -33,6 +35,16 @@ std::optional<std::pair<std::uint32_t, float>> ParseBias(std::string_view text) 
   return std::pair(*id, *bias);
 }
 
+// What a whole number may be. Said here because CLI11 wraps a negative number round where none is
+// allowed, and does not say the range where a number is too large.
+template <typename Number>
+std::string CheckWhole(const std::string& text) {
+  if (ParseNumber<Number>(text).has_value()) return {};
+  using Limits = std::numeric_limits<Number>;
+  return absl::StrCat("'", text, "' is no whole number from ", Limits::min(), " to ",
+                      Limits::max());
+}
+
 void AddConnectionFlags(CLI::App& app, Options& options) {
   app.add_option("--server", options.server, "Server to ask, HOST:PORT")->capture_default_str();
   app.add_option("--model", options.model, "Model by name; the loaded one when left out");
@@ -55,9 +67,11 @@ void AddPromptFlags(CLI::App& app, Options& options) {
 void AddSamplingFlags(CLI::App& app, SamplingOptions& sampling) {
   app.add_option("--temperature", sampling.temperature, "0 is greedy");
   app.add_option("--top-p", sampling.top_p, "Keep the likeliest tokens up to this probability");
-  app.add_option("--top-k", sampling.top_k, "Keep the k likeliest tokens; 0 is off");
+  app.add_option("--top-k", sampling.top_k, "Keep the k likeliest tokens; 0 is off")
+      ->check(CheckWhole<std::int32_t>);
   app.add_option("--min-p", sampling.min_p, "Drop tokens below this share of the likeliest");
-  app.add_option("--seed", sampling.seed, "Same seed, same reply");
+  app.add_option("--seed", sampling.seed, "Same seed, same reply")
+      ->check(CheckWhole<std::uint64_t>);
   app.add_option("--presence-penalty", sampling.presence_penalty, "-2 ... 2, over the reply");
   app.add_option("--frequency-penalty", sampling.frequency_penalty, "-2 ... 2, over the reply");
   app.add_option("--repetition-penalty", sampling.repetition_penalty, "> 0, over prompt and reply");
@@ -74,7 +88,8 @@ void AddSamplingFlags(CLI::App& app, SamplingOptions& sampling) {
       ->expected(1)
       ->take_all();
   app.add_option("--allowed-token-ids", sampling.allowed_token_ids, "Draw only these: 1,2,3")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->check(CheckWhole<std::uint32_t>);
   app.add_option("--bad-word", sampling.bad_words, "Never write this; may be repeated")
       ->expected(1)
       ->take_all();
@@ -83,24 +98,30 @@ void AddSamplingFlags(CLI::App& app, SamplingOptions& sampling) {
 void AddOutputFlags(CLI::App& app, OutputOptions& output) {
   app.add_option("--logprobs", output.logprobs,
                  "With --json: log-probabilities of each token and of the N likeliest")
-      ->type_name("N");
+      ->type_name("N")
+      ->check(CheckWhole<std::int32_t>);
   app.add_option("--prompt-logprobs", output.prompt_logprobs, "The same of the prompt's tokens")
-      ->type_name("N");
+      ->type_name("N")
+      ->check(CheckWhole<std::int32_t>);
   app.add_option("--logprob-token-ids", output.logprob_token_ids,
                  "Log-probabilities of these and not of the likeliest: 1,2,3")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->check(CheckWhole<std::uint32_t>);
   app.add_flag("--echo", output.echo, "Show the prompt before the reply");
   app.add_flag("--show-special-tokens", output.show_special_tokens,
                "Write control tokens into the text, by their names");
 }
 
 void AddStopFlags(CLI::App& app, StopOptions& stop) {
-  app.add_option("--max-tokens", stop.max_tokens, "At most this many new tokens");
-  app.add_option("--min-tokens", stop.min_tokens, "Do not end before this many new tokens");
+  app.add_option("--max-tokens", stop.max_tokens, "At most this many new tokens")
+      ->check(CheckWhole<std::int32_t>);
+  app.add_option("--min-tokens", stop.min_tokens, "Do not end before this many new tokens")
+      ->check(CheckWhole<std::int32_t>);
   app.add_option("--stop", stop.stop, "End at this text; may be repeated")->expected(1)->take_all();
   app.add_option("--stop-token-id", stop.stop_token_ids, "End at this token; may be repeated")
       ->expected(1)
-      ->take_all();
+      ->take_all()
+      ->check(CheckWhole<std::uint32_t>);
   app.add_flag("--ignore-eos", stop.ignore_eos, "Go on past the model's end of text");
   app.add_flag("--include-stop-str", stop.include_stop_str, "Keep the stop text in the reply");
 }
@@ -111,7 +132,8 @@ void AddRequestFlags(CLI::App& app, Options& options) {
   AddStopFlags(app, options.stop);
   AddOutputFlags(app, options.output);
   app.add_option("--cache-salt", options.cache_salt, "Share cached prefixes only under this salt");
-  app.add_option("--priority", options.priority, "-100 ... 100, lower first");
+  app.add_option("--priority", options.priority, "-100 ... 100, lower first")
+      ->check(CheckWhole<std::int32_t>);
   app.add_option("--request-id", options.client_request_id, "A label for the server's log");
 }
 
@@ -160,7 +182,8 @@ void AddBenchFlags(CLI::App& app, LoadOptions& load) {
                  "Tokens in front of every prompt, the same in all, beside --input-len")
       ->check(CLI::Range(0, 1 << 24));
   app.add_option("--seed", load.seed, "Same seed, same requests at the same times")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(CheckWhole<std::uint64_t>);
   app.add_option("--allow-failures", load.allowed_failures_percent,
                  "Exit with 0 though this share fails")
       ->type_name("PERCENT")
@@ -194,7 +217,7 @@ void AddFileCommands(CLI::App& app, Options& options) {
       ->check(CLI::Range(0, 1 << 24));
   plan->add_option("--batch,--max-num-seqs", file.batch, "Requests that run at once, each full")
       ->capture_default_str()
-      ->check(CLI::Range(1, 4096));
+      ->check(CLI::Range(1, kMostSequences));
   plan->add_option("--block-size", file.load.block_size, "Tokens of one KV block")
       ->capture_default_str()
       ->check(CLI::IsMember({4, 8, 16, 32, 64}));
@@ -224,8 +247,10 @@ void AddCommands(CLI::App& app, Options& options) {
       AddCommand(app, options, Command::kGenerate, "generate", "Continue a prompt");
   AddPromptFlags(*generate, options);
   generate->add_option("--prompt-ids", options.prompt_ids, "Prompt as token ids: 1,2,3")
-      ->delimiter(',');
-  generate->add_option("--n", options.sampling.n, "So many replies to the one prompt");
+      ->delimiter(',')
+      ->check(CheckWhole<std::uint32_t>);
+  generate->add_option("--n", options.sampling.n, "So many replies to the one prompt")
+      ->check(CheckWhole<std::int32_t>);
   AddRequestFlags(*generate, options);
 
   CLI::App* chat = AddCommand(app, options, Command::kChat, "chat",

@@ -1,5 +1,6 @@
 #include "client/options.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -129,6 +130,26 @@ TEST(Options, MistakesExitWithTheUsageCodeAndNameTheFlag) {
     EXPECT_EQ(refusal.code, kExitUsage) << word;
     EXPECT_NE(refusal.text.find(word), std::string::npos) << refusal.text;
   }
+}
+
+TEST(Options, AWholeNumberOutOfRangeIsRefusedWithTheRange) {
+  const auto text = [](std::vector<std::string> arguments) {
+    const auto parsed = ParseCommandLine(arguments);
+    const auto* const exit = std::get_if<EarlyExit>(&parsed);
+    return exit != nullptr && exit->code == kExitUsage ? exit->text : "taken";
+  };
+  using testing::HasSubstr;
+  const std::string seeds = "from 0 to 18446744073709551615";
+  EXPECT_THAT(text({"generate", "--prompt", "x", "--seed", "-1"}),
+              testing::AllOf(HasSubstr("--seed"), HasSubstr("'-1'"), HasSubstr(seeds)));
+  EXPECT_THAT(text({"generate", "--prompt", "x", "--seed", "18446744073709551616"}),
+              HasSubstr(seeds));
+  EXPECT_THAT(text({"bench", "--requests", "1", "--seed", "-5"}), HasSubstr(seeds));
+  EXPECT_THAT(text({"generate", "--prompt", "x", "--max-tokens", "99999999999"}),
+              HasSubstr("from -2147483648 to 2147483647"));
+  EXPECT_THAT(text({"generate", "--prompt-ids", "1,-2"}), HasSubstr("from 0 to 4294967295"));
+  EXPECT_THAT(text({"generate", "--prompt", "x", "--stop-token-id", "-1"}),
+              HasSubstr("from 0 to 4294967295"));
 }
 
 TEST(Options, HelpExitsWithZeroAndSaysTheExitCodes) {
