@@ -4,6 +4,9 @@
 #include <spdlog/spdlog.h>
 
 #include <memory>
+#include <string>
+
+#include "base/one_line.h"
 
 namespace pagoda::base {
 namespace {
@@ -38,7 +41,8 @@ spdlog::logger& Logger() {
 void SetLogLevel(LogLevel level) { Logger().set_level(ToSpdlog(level)); }
 
 void Log(LogLevel level, std::string_view text) {
-  Logger().log(ToSpdlog(level), spdlog::string_view_t(text.data(), text.size()));
+  const std::string line = OneLine(text);
+  Logger().log(ToSpdlog(level), spdlog::string_view_t(line));
 }
 
 }  // namespace pagoda::base

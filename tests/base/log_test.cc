@@ -19,5 +19,13 @@ TEST(Log, WritesLevelAndTextToStderrAndHonoursTheLevel) {
   EXPECT_NE(written.find("the pool is nearly full {}"), std::string::npos);
 }
 
+TEST(Log, AnEntryIsOneLineWhateverIsInIt) {
+  testing::internal::CaptureStderr();
+  LogWarning("architecture 'x\n2026-01-01T00:00:00 error forged' is not built");
+  const std::string written = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(written.find('\n'), written.size() - 1);
+  EXPECT_NE(written.find("x\\x0a2026"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace pagoda::base
