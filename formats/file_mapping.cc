@@ -29,7 +29,8 @@ absl::StatusOr<std::span<const std::byte>> Map(const std::string& path, int file
   if (!S_ISREG(info.st_mode)) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": is not a regular file"));
   }
-  if (info.st_size <= 0) return absl::InvalidArgumentError(absl::StrCat(path, ": is empty"));
+  if (info.st_size <= 0)
+    return absl::InvalidArgumentError(absl::StrCat(path, ": is empty; fetch the file again"));
   const auto size = static_cast<std::size_t>(info.st_size);
   void* const address = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
   if (address == MAP_FAILED) {

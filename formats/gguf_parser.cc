@@ -17,6 +17,7 @@
 #include "base/status_macros.h"
 #include "base/strings.h"
 #include "formats/bounded_reader.h"
+#include "formats/foreign_file.h"
 #include "formats/gguf_types.h"
 
 namespace pagoda::formats {
@@ -166,7 +167,12 @@ class Parser {
 absl::Status Parser::ReadHeader() {
   std::string_view magic;
   if (!reader_.TryReadText(4, magic)) return Cut("the magic");
-  if (magic != "GGUF") return Refuse("not a GGUF file: it starts with ", Quoted(magic));
+  if (magic != "GGUF") {
+    const std::string advice = AdviceOnForeign(bytes_);
+    return Refuse(
+        "not a GGUF file: it starts with ", Quoted(magic),
+        advice.empty() ? "; give a GGUF file, or the folder of a model in safetensors" : advice);
+  }
   std::uint32_t version = 0;
   if (!reader_.TryRead(version)) return Cut("the version");
   if (version != 0 && (version & 0xffffu) == 0) {

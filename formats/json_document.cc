@@ -15,6 +15,7 @@
 #include "base/status_macros.h"
 #include "base/strings.h"
 #include "formats/file_mapping.h"
+#include "formats/foreign_file.h"
 
 namespace pagoda::formats {
 namespace {
@@ -103,7 +104,8 @@ absl::StatusOr<std::unique_ptr<JsonDocument>> JsonDocument::Parse(std::string_vi
   }
   if (error != simdjson::SUCCESS) {
     return absl::InvalidArgumentError(
-        absl::StrCat(name, ": is not JSON as read here: ", simdjson::error_message(error)));
+        absl::StrCat(name, ": is not JSON as read here: ", simdjson::error_message(error),
+                     AdviceOnForeign(std::as_bytes(std::span(text)))));
   }
   PAGODA_RETURN_IF_ERROR(RefuseTwins(state->root, name));
   return std::make_unique<JsonDocument>(std::move(state));

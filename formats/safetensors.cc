@@ -15,6 +15,7 @@
 #include "base/strings.h"
 #include "formats/bounded_reader.h"
 #include "formats/file_mapping.h"
+#include "formats/foreign_file.h"
 #include "formats/json_document.h"
 
 namespace pagoda::formats {
@@ -98,7 +99,7 @@ class HeaderParser {
     }
     if (length > SafetensorsFile::kMaxHeaderBytes) {
       return Refused(absl::StrCat("says that its header has ", length, " bytes; the limit is ",
-                                  SafetensorsFile::kMaxHeaderBytes));
+                                  SafetensorsFile::kMaxHeaderBytes, AdviceOnForeign(bytes_)));
     }
     std::string_view header;
     if (!reader.TryReadText(length, header)) {

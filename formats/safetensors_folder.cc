@@ -167,7 +167,7 @@ absl::StatusOr<std::vector<std::unique_ptr<SafetensorsFile>>> OpenShards(
     if (std::find(present.begin(), present.end(), shard) != present.end()) continue;
     return Refused(PathIn(directory, shard),
                    absl::StrCat("is missing; ", ToAbsl(kIndexName), " names it, one of ",
-                                index.shards.size(), " shards"));
+                                index.shards.size(), " shards; fetch it too"));
   }
   PAGODA_RETURN_IF_ERROR(RefuseStrayFiles(present, index, directory));
   std::vector<std::unique_ptr<SafetensorsFile>> files;
