@@ -1,3 +1,5 @@
+#include "absl/strings/str_cat.h"
+#include "base/strings.h"
 #include "client/commands.h"
 #include "client/connection.h"
 #include "client/errors.h"
@@ -9,11 +11,16 @@
 namespace pagoda::client {
 namespace {
 
+void ShowPart(std::string_view title, const std::string& text, Console& console) {
+  console.out << "--- " << title << "\n" << text;
+  if (!text.ends_with('\n')) console.out << '\n';
+}
+
 void ShowChoices(const Reply& reply, Console& console) {
+  if (!reply.prompt.text().empty()) ShowPart("prompt", reply.prompt.text(), console);
   for (std::uint32_t i = 0; i < reply.choices.size(); ++i) {
-    const std::string& text = reply.choices[i].text;
-    console.out << "--- choice " << i << " (" << ReasonOf(reply, i) << ")\n" << text;
-    if (!text.ends_with('\n')) console.out << '\n';
+    ShowPart(absl::StrCat("choice ", i, " (", base::ToAbsl(ReasonOf(reply, i)), ")"),
+             reply.choices[i].text, console);
   }
   console.out << std::flush;
 }

@@ -88,6 +88,18 @@ TEST(Generate, JsonIsOneObjectWithAllThatScriptsNeed) {
   EXPECT_EQ(service.generate_requests()[0].token_ids().ids_size(), 2);
 }
 
+TEST(Generate, AnEchoStandsBeforeSeveralChoicesToo) {
+  FakeInferenceService::Script script;
+  script.replies.emplace_back().mutable_prompt()->set_text("Once");
+  script.replies.push_back(Piece(" upon", {1}));
+  script.replies.push_back(End(v1::FINISH_REASON_STOP));
+  FakeInferenceService service(script);
+  Session session;
+  EXPECT_EQ(session.Run({"generate", "--prompt", "Once", "--echo", "--n", "2"}, service.address()),
+            kExitOk);
+  EXPECT_EQ(session.out_buffer.str(), "--- prompt\nOnce\n--- choice 0 (stop)\n upon\n");
+}
+
 TEST(Generate, SeveralChoicesAreShownOneAfterTheOtherAndStandInTheJsonByIndex) {
   FakeInferenceService::Script script;
   for (const auto& [index, text] : {std::pair(0, "one"), std::pair(1, "two"), std::pair(0, " a")}) {
