@@ -22,7 +22,7 @@ Capacity PlanCapacity(const model::MemoryPlan& plan, std::int64_t batch,
       plan.BlocksIn(std::max<std::int64_t>(0, memory_bytes - plan.weight_bytes));
   const std::int64_t usable = std::max<std::int64_t>(0, capacity.blocks_that_fit - kNullBlock);
   capacity.fits = capacity.pool_blocks <= capacity.blocks_that_fit;
-  capacity.largest_batch = usable / blocks_each;
+  capacity.largest_batch = std::min<std::int64_t>(usable / blocks_each, kMostSequences);
   // The last token's KV is never written, so a block more than it fills holds one token more.
   const std::int64_t blocks_of_one = usable / batch;
   if (blocks_of_one > 0) {

@@ -6,6 +6,9 @@
 
 namespace pagoda::client {
 
+// Sequences that a server runs at once at the most.
+inline constexpr std::int32_t kMostSequences = 4096;
+
 // What a model, a batch of requests of full length and a memory come to. Every figure is whole
 // blocks of the server's accounting: memory beside weights and KV pool is not counted.
 struct Capacity {
@@ -18,7 +21,7 @@ struct Capacity {
 
   std::int64_t blocks_that_fit = 0;  // beside the weights, the null block included
   std::int64_t longest_context = 0;  // tokens, at this batch; 0: not even one
-  std::int64_t largest_batch = 0;    // requests of this context; 0: not even one
+  std::int64_t largest_batch = 0;    // requests of this context, up to kMostSequences; 0: not one
 };
 
 // Requires: batch >= 1. `context_length` is the model's own limit. Pure.

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "base/one_line.h"
 #include "base/strings.h"
 #include "google/rpc/status.pb.h"
 
@@ -151,6 +152,19 @@ CallError LocalError(const absl::Status& status) {
   return error;
 }
 
+CallError FileError(const absl::Status& status, std::string_view path) {
+  CallError error = LocalError(status);
+  // Otherwise a flag is at fault.
+  const bool is_of_file = std::string_view(error.message).starts_with(path);
+  if (!absl::IsInvalidArgument(status) || !is_of_file) return error;
+  const bool advises = error.message.find("; fetch ") != std::string::npos ||
+                       error.message.find("fetch it ") != std::string::npos ||
+                       error.message.find("; give ") != std::string::npos;
+  error.to_do = advises ? "do as the message says"
+                        : "mend or replace the file; docs/models.md says what is read";
+  return error;
+}
+
 json ErrorAsJson(const CallError& error) {
   return {
       {"error", {{"code", error.code}, {"message", error.message}, {"details", error.details}}}};
@@ -159,10 +173,10 @@ json ErrorAsJson(const CallError& error) {
 std::string ErrorAsText(const CallError& error, std::string_view asked) {
   std::string text = absl::StrCat("Asked: ", base::ToAbsl(asked), "\nFound: ", error.code);
   if (!error.reason.empty()) absl::StrAppend(&text, " (", error.reason, ")");
-  absl::StrAppend(&text, ": ", error.message, "\n");
+  absl::StrAppend(&text, ": ", base::OneLine(error.message), "\n");
   for (const auto& violation : error.fields) {
     const std::string line = absl::StrCat(violation.field(), ": ", violation.description());
-    if (line != error.message) absl::StrAppend(&text, "       ", line, "\n");
+    if (line != error.message) absl::StrAppend(&text, "       ", base::OneLine(line), "\n");
   }
   for (const auto& violation : error.quotas) {
     absl::StrAppend(&text, "       ", violation.subject(), ": ", violation.description(), "\n");

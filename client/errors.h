@@ -31,6 +31,8 @@ struct CallError {
 CallError DecodeError(const grpc::Status& status);
 // A mistake found before anything was sent.
 CallError LocalError(const absl::Status& status);
+// The same about a model's file or folder, or about what was asked of it.
+CallError FileError(const absl::Status& status, std::string_view path);
 
 nlohmann::json ErrorAsJson(const CallError& error);
 // What was asked, what was found, what to do: three labelled lines or more.

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/byte_size.h"
+#include "base/one_line.h"
 #include "client/commands.h"
 #include "client/errors.h"
 #include "client/figures.h"
@@ -50,7 +51,8 @@ std::int64_t BytesOf(const std::vector<TensorFacts>& tensors) {
 // --- For a person ---
 
 void PrintLine(std::ostream& out, std::string_view label, const std::string& text) {
-  out << label << std::string(label.size() < 15 ? 15 - label.size() : 1, ' ') << text << "\n";
+  out << label << std::string(label.size() < 15 ? 15 - label.size() : 1, ' ') << base::OneLine(text)
+      << "\n";
 }
 
 std::string RopeText(const model::Config& config) {
@@ -134,8 +136,8 @@ void PrintTensors(const ModelFacts& facts, bool lists_all, std::ostream& out) {
   }
   if (!lists_all) return;
   for (const TensorFacts& tensor : facts.tensors) {
-    out << "  " << tensor.name << "  " << tensor.type << " [" << absl::StrJoin(tensor.shape, ", ")
-        << "]  " << Grouped(tensor.bytes) << " bytes\n";
+    out << "  " << base::OneLine(tensor.name) << "  " << tensor.type << " ["
+        << absl::StrJoin(tensor.shape, ", ") << "]  " << Grouped(tensor.bytes) << " bytes\n";
   }
 }
 
@@ -217,7 +219,7 @@ json AsJson(const FileOptions& file, const ModelFacts& facts) {
 int RunInspect(const Options& options, Console& console) {
   const auto facts = ReadModelFacts(options.file.path);
   if (!facts.ok()) {
-    return ReportFileError(options, LocalError(facts.status()),
+    return ReportFileError(options, FileError(facts.status(), options.file.path),
                            absl::StrCat("inspect ", options.file.path), console);
   }
   if (options.json) {
@@ -226,7 +228,9 @@ int RunInspect(const Options& options, Console& console) {
   } else {
     Print(options.file, *facts, console.out);
   }
-  return kExitOk;
+  const bool is_served =
+      facts->planned.ok() && facts->tokenizer.usable.ok() && facts->template_usable.ok();
+  return is_served ? kExitOk : kExitFailed;
 }
 
 }  // namespace pagoda::client

@@ -2,10 +2,12 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "formats/file_mapping.h"
 #include "formats/gguf.h"
 #include "formats/gguf_types.h"
 #include "formats/json_document.h"
@@ -83,60 +85,48 @@ std::string SplitRuleOf(const std::string& folder) {
   return text::ReadPreTokenizer(*rule).value_or("unknown");
 }
 
+// The chat template of a folder whose tokenizer is refused.
+std::optional<std::string> TemplateIn(const std::string& folder) {
+  const std::filesystem::path path(folder);
+  if (const auto file = formats::FileMapping::Open((path / "chat_template.jinja").string());
+      file.ok()) {
+    const auto bytes = file->bytes();
+    return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  }
+  const auto config = formats::JsonDocument::Open((path / "tokenizer_config.json").string());
+  if (!config.ok()) return std::nullopt;
+  const auto source = (*config)->root().Find("chat_template");
+  if (!source.has_value() || !source->AsString().has_value()) return std::nullopt;
+  return std::string(*source->AsString());
+}
+
 void TakeWords(const std::string& folder, ModelFacts& facts) {
   facts.tokenizer.kind = absl::StrCat("tokenizer.json, split rule ", SplitRuleOf(folder));
   const auto words = ReadWords(folder);
   facts.tokenizer.usable = words.status();
-  if (!words.ok()) return;
+  if (!words.ok()) {
+    if (const auto source = TemplateIn(folder)) TakeTemplate(*source, facts);
+    return;
+  }
   Take(*words->tokenizer, facts.tokenizer);
   if (!words->chat_template.empty()) TakeTemplate(words->chat_template, facts);
 }
 
-absl::StatusOr<std::int64_t> Bf16Bytes(const model::PlannedWeight& weight) {
-  std::vector<kernels::PartShape> parts;
-  for (const kernels::PackedPart& part : weight.plan.parts) {
-    parts.push_back({kernels::ElementType::kBf16, part.num_outputs, weight.plan.num_inputs});
-  }
-  PAGODA_ASSIGN_OR_RETURN(const kernels::PackPlan plan,
-                          kernels::PlanPack(parts, weight.plan.role, kernels::Shard{}, {}));
-  return plan.bytes;
-}
-
-absl::StatusOr<std::int64_t> Bf16Bytes(const model::WeightPlan& weights) {
-  PAGODA_ASSIGN_OR_RETURN(std::int64_t bytes, Bf16Bytes(weights.embedding));
-  const auto add = [&bytes](const model::PlannedWeight& weight) -> absl::Status {
-    PAGODA_ASSIGN_OR_RETURN(const std::int64_t more, Bf16Bytes(weight));
-    bytes += more;
-    return absl::OkStatus();
-  };
-  for (const model::PlannedLayer& layer : weights.layers) {
-    PAGODA_RETURN_IF_ERROR(add(layer.qkv));
-    PAGODA_RETURN_IF_ERROR(add(layer.attention_output));
-    PAGODA_RETURN_IF_ERROR(add(layer.gate_up));
-    PAGODA_RETURN_IF_ERROR(add(layer.down));
-  }
-  if (!weights.is_tied) PAGODA_RETURN_IF_ERROR(add(weights.lm_head));
-  return bytes;
-}
-
 absl::StatusOr<PlannedModel> Plan(const model::Checkpoint& checkpoint,
-                                  const model::LoadOptions& options) {
-  PAGODA_ASSIGN_OR_RETURN(const model::LoadPlan plan,
-                          model::PlanLoad(checkpoint, options, kernels::PackLayout::kColumnPanels));
-  PlannedModel planned{.config = plan.config,
-                       .memory = plan.memory,
-                       .num_parameters = plan.weights.num_parameters,
-                       .weight_format = plan.weights.weight_format,
-                       .activation_dtype = plan.activation_dtype,
-                       .kv_type = plan.kv_geometry.groups.front().type,
-                       .has_tied_head = plan.weights.is_tied};
-  PAGODA_ASSIGN_OR_RETURN(planned.bf16_weight_bytes, Bf16Bytes(plan.weights));
-  return planned;
+                                  const model::LoadOptions& options, kernels::PackLayout layout) {
+  PAGODA_ASSIGN_OR_RETURN(const model::LoadPlan plan, model::PlanLoad(checkpoint, options, layout));
+  return PlannedModel{.config = plan.config,
+                      .memory = plan.memory,
+                      .num_parameters = plan.weights.num_parameters,
+                      .weight_format = plan.weights.weight_format,
+                      .activation_dtype = plan.activation_dtype,
+                      .kv_type = plan.kv_geometry.groups.front().type,
+                      .has_tied_head = plan.weights.is_tied};
 }
 
 absl::StatusOr<PlannedModel> PlanAsItComes(const GgufFile& file) {
   PAGODA_ASSIGN_OR_RETURN(const auto checkpoint, model::Checkpoint::Over(file));
-  return Plan(*checkpoint, {});
+  return Plan(*checkpoint, {}, kernels::PackLayout::kColumnPanels);
 }
 
 // What a folder's config.json calls its architecture, before anything is made of it.
@@ -179,7 +169,7 @@ absl::StatusOr<ModelFacts> ReadOpenFolder(const std::string& path) {
                    .tokenizer = {},
                    .template_bytes = std::nullopt,
                    .template_usable = absl::OkStatus(),
-                   .planned = Plan(**checkpoint, {})};
+                   .planned = Plan(**checkpoint, {}, kernels::PackLayout::kColumnPanels)};
   for (const model::StoredTensor& tensor : (*checkpoint)->tensors()) {
     facts.tensors.push_back({.name = std::string(tensor.name),
                              .type = tensor.type_name,
@@ -218,9 +208,22 @@ absl::StatusOr<ModelFacts> ReadModelFacts(const std::string& path) {
 }
 
 absl::StatusOr<PlannedModel> PlanModelFile(const std::string& path,
-                                           const model::LoadOptions& options) {
+                                           const model::LoadOptions& options,
+                                           kernels::PackLayout layout) {
   PAGODA_ASSIGN_OR_RETURN(const auto checkpoint, model::Checkpoint::Open(path));
-  return Plan(*checkpoint, options);
+  return Plan(*checkpoint, options, layout);
+}
+
+absl::Status CheckWords(const std::string& path) {
+  PAGODA_ASSIGN_OR_RETURN(const ModelFacts facts, ReadModelFacts(path));
+  PAGODA_RETURN_IF_ERROR(facts.tokenizer.usable);
+  PAGODA_RETURN_IF_ERROR(facts.template_usable);
+  if (!facts.planned.ok()) return facts.planned.status();
+  const std::int32_t rows = facts.planned->config.num_vocabulary_rows;
+  if (static_cast<std::int64_t>(facts.tokenizer.vocabulary_size) <= rows) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("a tokenizer of ", facts.tokenizer.vocabulary_size,
+                                                 " tokens for a model of ", rows,
+                                                 " embedding rows"));
 }
 
 }  // namespace pagoda::client

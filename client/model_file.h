@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "kernels/kernels_pack.h"
 #include "model/load_plan.h"
 
 namespace pagoda::client {
@@ -29,12 +30,11 @@ struct TokenizerFacts {
 // What loading would come to. Plain figures: nothing points into the file.
 struct PlannedModel {
   model::Config config;
-  model::MemoryPlan memory;  // weights as this machine's kernels take them
+  model::MemoryPlan memory;  // weights as the kernels of its layout take them
   std::int64_t num_parameters = 0;
   std::string weight_format, activation_dtype;
   base::KvType kv_type = base::KvType::kBf16;
   bool has_tied_head = false;
-  std::int64_t bf16_weight_bytes = 0;  // every matrix as rows of bf16, as a GPU takes them
 };
 
 // What is in a model file, or a folder of safetensors. Plain data.
@@ -53,8 +53,13 @@ struct ModelFacts {
 // NotFound; InvalidArgument for what is broken.
 absl::StatusOr<ModelFacts> ReadModelFacts(const std::string& path);
 
-// What loading it with these choices would take. Errors: those of the server, in its words.
+// What loading it with these choices would take, packed as a backend of that layout does. Errors:
+// those of the server, in its words.
 absl::StatusOr<PlannedModel> PlanModelFile(const std::string& path,
-                                           const model::LoadOptions& options);
+                                           const model::LoadOptions& options,
+                                           kernels::PackLayout layout);
+
+// Whether a server would take the vocabulary and the chat template. The error that it would give.
+absl::Status CheckWords(const std::string& path);
 
 }  // namespace pagoda::client

@@ -5,14 +5,17 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/byte_size.h"
+#include "base/one_line.h"
 #include "base/runtime/machine_memory.h"
 #include "base/status_macros.h"
+#include "base/strings.h"
 #include "client/capacity.h"
 #include "client/commands.h"
 #include "client/errors.h"
 #include "client/figures.h"
 #include "client/gpu_table.h"
 #include "client/model_file.h"
+#include "client/serve_command.h"
 
 namespace pagoda::client {
 namespace {
@@ -31,6 +34,7 @@ struct Target {
 
 struct Answer {
   PlannedModel model;
+  absl::Status words;  // why a server would refuse the vocabulary or the chat template
   Target target;
   Capacity capacity;
 };
@@ -40,7 +44,7 @@ absl::StatusOr<Target> FindTarget(const FileOptions& file) {
   Target target;
   target.name = std::move(named.name);
   target.is_gpu = named.is_gpu;
-  target.weights = target.is_gpu ? "every matrix as rows of bf16"
+  target.weights = target.is_gpu ? "every matrix as rows of bf16, a tied head once more"
                                  : "in column panels, whatever the instruction class";
   if (file.memory.has_value()) {
     PAGODA_ASSIGN_OR_RETURN(target.memory_bytes, base::ParseByteSize(*file.memory));
@@ -55,19 +59,13 @@ absl::StatusOr<Target> FindTarget(const FileOptions& file) {
   return target;
 }
 
-// How the files are planned on this machine; a GPU's own arithmetic says nothing about that.
-model::LoadOptions LoadOptionsFor(const Target& target, const FileOptions& file) {
-  model::LoadOptions load = file.load;
-  if (target.is_gpu) load.activation_dtype = "auto";
-  return load;
-}
-
 absl::StatusOr<Answer> Work(const FileOptions& file) {
   Answer answer;
   PAGODA_ASSIGN_OR_RETURN(answer.target, FindTarget(file));
-  PAGODA_ASSIGN_OR_RETURN(answer.model,
-                          PlanModelFile(file.path, LoadOptionsFor(answer.target, file)));
-  if (answer.target.is_gpu) answer.model.memory.weight_bytes = answer.model.bf16_weight_bytes;
+  const auto layout =
+      answer.target.is_gpu ? kernels::PackLayout::kBf16Rows : kernels::PackLayout::kColumnPanels;
+  PAGODA_ASSIGN_OR_RETURN(answer.model, PlanModelFile(file.path, file.load, layout));
+  answer.words = CheckWords(file.path);
   answer.capacity = PlanCapacity(answer.model.memory, file.batch,
                                  answer.model.config.context_length, answer.target.memory_bytes);
   return answer;
@@ -87,15 +85,8 @@ void PrintFigure(std::ostream& out, const std::string& label, std::int64_t bytes
   out << "\n";
 }
 
-std::string Command(const FileOptions& file, const Answer& answer) {
-  return absl::StrCat(
-      "pagoda-server --model ", file.path, " --max-model-len ", answer.model.memory.max_model_len,
-      " --max-num-seqs ", file.batch, " --block-size ", file.load.block_size, " --kv-cache-dtype ",
-      base::Name(answer.model.kv_type), " --kv-cache-memory ", answer.capacity.pool_bytes);
-}
-
 void Print(const FileOptions& file, const Answer& answer, std::ostream& out) {
-  const auto& [model, target, capacity] = answer;
+  const auto& [model, words, target, capacity] = answer;
   const model::MemoryPlan& memory = model.memory;
   out << "Model    " << std::filesystem::path(file.path).filename().string() << ": "
       << Grouped(model.num_parameters) << " parameters, " << model.weight_format << "\n"
@@ -115,27 +106,32 @@ void Print(const FileOptions& file, const Answer& answer, std::ostream& out) {
   PrintFigure(out, "KV pool", capacity.pool_bytes,
               absl::StrCat(Grouped(capacity.pool_blocks), " blocks, the null block included"));
   PrintFigure(out, "In total", capacity.total_bytes,
-              capacity.fits
-                  ? absl::StrCat("fits, ", FormatBytes(capacity.free_bytes), " left")
-                  : absl::StrCat("does not fit, ", FormatBytes(-capacity.free_bytes), " missing"));
+              capacity.fits ? absl::StrCat("fits, ", FormatBytes(capacity.free_bytes), " left")
+                            : absl::StrCat("does not fit, ",
+                                           base::FormatBytesUp(-capacity.free_bytes), " missing"));
   out << "\n  Longest context at this batch   " << Grouped(capacity.longest_context) << " tokens"
       << (capacity.longest_context == model.config.context_length ? ", the model's own limit" : "")
-      << "\n  Largest batch at this context   " << Grouped(capacity.largest_batch) << " requests\n"
+      << "\n  Largest batch at this context   " << Grouped(capacity.largest_batch) << " requests"
+      << (capacity.largest_batch == kMostSequences ? ", a server's limit" : "") << "\n"
       << "\nNot counted: what a step works in, the program, and the mapped file beyond the weights "
          "used in place.\n";
-  if (capacity.fits && !target.is_gpu) out << "Serve it: " << Command(file, answer) << "\n";
+  if (!words.ok()) {
+    out << "It would not be served: " << base::OneLine(base::ToStd(words.message())) << "\n";
+  } else if (capacity.fits && !target.is_gpu) {
+    out << "Serve it: " << ServeCommand(file, model, capacity.pool_bytes) << "\n";
+  }
   out << std::flush;
 }
 
 // --- For scripts ---
 
 json AsJson(const FileOptions& file, const Answer& answer) {
-  const auto& [model, target, capacity] = answer;
+  const auto& [model, words, target, capacity] = answer;
   const model::MemoryPlan& memory = model.memory;
   return {{"file", file.path},
           {"num_parameters", model.num_parameters},
           {"weight_format", model.weight_format},
-          {"activation_dtype", target.is_gpu ? "bf16" : model.activation_dtype},
+          {"activation_dtype", model.activation_dtype},
           {"kv_cache_dtype", base::Name(model.kv_type)},
           {"target", target.name},
           {"target_is_built", !target.is_gpu},
@@ -155,7 +151,8 @@ json AsJson(const FileOptions& file, const Answer& answer) {
           {"free_bytes", capacity.free_bytes},
           {"blocks_that_fit", capacity.blocks_that_fit},
           {"longest_context", capacity.longest_context},
-          {"largest_batch", capacity.largest_batch}};
+          {"largest_batch", capacity.largest_batch},
+          {"refused", words.ok() ? json() : json(std::string(words.message()))}};
 }
 
 CallError DoesNotFit(const FileOptions& file, const Answer& answer) {
@@ -170,10 +167,10 @@ CallError DoesNotFit(const FileOptions& file, const Answer& answer) {
   }
   CallError error = LocalError(absl::ResourceExhaustedError(absl::StrCat(
       "weights and KV pool take ", FormatBytes(capacity.total_bytes), ", ", FormatBytes(memory),
-      " are there, ", FormatBytes(-capacity.free_bytes), " are missing")));
+      " are there, ", base::FormatBytesUp(-capacity.free_bytes), " are missing")));
   error.to_do = absl::StrCat("use --batch ", capacity.largest_batch, " or less, or --context ",
                              capacity.longest_context, " or less at this batch, or give ",
-                             FormatBytes(capacity.total_bytes), " with --memory");
+                             base::FormatBytesUp(capacity.total_bytes), " with --memory");
   if (capacity.longest_context == 0) {
     error.to_do = absl::StrCat(file.batch,
                                " requests have no room for a block each beside the "
@@ -191,7 +188,7 @@ int RunPlan(const Options& options, Console& console) {
   const std::string asked = absl::StrCat("plan ", options.file.path);
   const auto answer = Work(options.file);
   if (!answer.ok()) {
-    return ReportFileError(options, LocalError(answer.status()), asked, console);
+    return ReportFileError(options, FileError(answer.status(), options.file.path), asked, console);
   }
   const bool fits = answer->capacity.fits;
   if (options.json) {

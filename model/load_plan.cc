@@ -27,8 +27,11 @@ absl::StatusOr<kernels::ActivationType> ParseActivation(const std::string& name,
       absl::StrCat("activation-dtype is '", name, "'; expected auto, f32 or int8"));
 }
 
-absl::StatusOr<base::KvType> ParseKvType(const std::string& name) {
+absl::StatusOr<base::KvType> ParseKvType(const std::string& name, kernels::PackLayout layout) {
   if (name == "auto" || name == "bf16") return base::KvType::kBf16;
+  if (name == "f32" && layout == kernels::PackLayout::kBf16Rows) {
+    return absl::InvalidArgumentError("the cuda backend has no KV type f32; it has bf16");
+  }
   if (name == "f32") return base::KvType::kF32;
   return absl::InvalidArgumentError(
       absl::StrCat("kv-cache-dtype is '", name, "'; expected auto, bf16 or f32"));
@@ -51,7 +54,7 @@ absl::StatusOr<LoadPlan> PlanLoad(const Checkpoint& checkpoint, const LoadOption
   LoadPlan plan;
   plan.config = checkpoint.config();
   PAGODA_ASSIGN_OR_RETURN(plan.activation, ParseActivation(options.activation_dtype, layout));
-  PAGODA_ASSIGN_OR_RETURN(const base::KvType kv_type, ParseKvType(options.kv_cache_dtype));
+  PAGODA_ASSIGN_OR_RETURN(const base::KvType kv_type, ParseKvType(options.kv_cache_dtype, layout));
   PAGODA_ASSIGN_OR_RETURN(const std::int32_t max_model_len, MaxModelLen(options, plan.config));
   PAGODA_ASSIGN_OR_RETURN(
       plan.weights, PlanWeights(checkpoint, {.layout = layout, .activation = plan.activation}));

@@ -184,11 +184,18 @@ class Planner {
     return tensor;
   }
 
+  absl::StatusOr<ElementType> TypeOf(const StoredTensor& tensor) const {
+    auto type = ElementTypeOf(tensor);
+    if (type.ok()) return type;
+    return absl::Status(type.status().code(),
+                        absl::StrCat(checkpoint_.path(), ": ", type.status().message()));
+  }
+
   // A list of plain floats: norms, biases and rope factors are read as they are, never quantized.
   absl::StatusOr<const StoredTensor*> Vector(const std::string& name, std::int64_t size) {
     PAGODA_ASSIGN_OR_RETURN(const StoredTensor* const tensor,
                             Claim(name, {static_cast<std::uint64_t>(size)}));
-    PAGODA_ASSIGN_OR_RETURN(const ElementType type, ElementTypeOf(*tensor));
+    PAGODA_ASSIGN_OR_RETURN(const ElementType type, TypeOf(*tensor));
     if (!kernels::IsQuantized(type)) return tensor;
     return absl::InvalidArgumentError(absl::StrCat(checkpoint_.path(), ": tensor '", name, "' is ",
                                                    kernels::Name(type), "; expected floats"));
@@ -200,7 +207,7 @@ class Planner {
       PAGODA_ASSIGN_OR_RETURN(const StoredTensor* const tensor,
                               Claim(part.name, {static_cast<std::uint64_t>(part.num_outputs),
                                                 static_cast<std::uint64_t>(part.num_inputs)}));
-      PAGODA_ASSIGN_OR_RETURN(const ElementType type, ElementTypeOf(*tensor));
+      PAGODA_ASSIGN_OR_RETURN(const ElementType type, TypeOf(*tensor));
       weight.parts.push_back(tensor);
       shapes.push_back({type, part.num_outputs, part.num_inputs});
       if (role == WeightRole::kEmbedding) continue;

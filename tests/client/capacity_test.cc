@@ -55,6 +55,12 @@ TEST(Capacity, TheLongestContextAndTheLargestBatchAreExactlyThat) {
   }
 }
 
+TEST(Capacity, NoBatchIsLargerThanAServerRuns) {
+  EXPECT_EQ(PlanCapacity(Small(), 1, 100, std::int64_t{1} << 40).largest_batch, 4096);
+  EXPECT_EQ(PlanCapacity(Small(), 1, 100, 1000 + 40 + 4096 * 80).largest_batch, 4096);
+  EXPECT_EQ(PlanCapacity(Small(), 1, 100, 1000 + 40 + 4096 * 80 - 1).largest_batch, 4095);
+}
+
 TEST(Capacity, WeightsThatDoNotFitLeaveNoRoomAtAll) {
   const Capacity capacity = PlanCapacity(Small(), 1, 100, 999);
   EXPECT_EQ(capacity.blocks_that_fit, 0);

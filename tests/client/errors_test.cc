@@ -96,5 +96,24 @@ TEST(Errors, BrokenOrUnknownDetailsHideNothingElse) {
   EXPECT_EQ(error.details[0]["type"], "type.googleapis.com/x.Y");
 }
 
+TEST(Errors, AMessageStaysInItsLine) {
+  const CallError error =
+      LocalError(absl::InvalidArgumentError("architecture 'x\nTo do: nothing' is not built"));
+  EXPECT_NE(ErrorAsText(error, "plan f").find("'x\\x0aTo do: nothing'"), std::string::npos);
+}
+
+TEST(Errors, AFileAtFaultIsToBeReplacedAndAFlagToBeChanged) {
+  const auto to_do = [](const char* message) {
+    return FileError(absl::InvalidArgumentError(message), "m.gguf").to_do;
+  };
+  EXPECT_EQ(to_do("m.gguf: is empty; fetch the file again"), "do as the message says");
+  EXPECT_EQ(to_do("m.gguf: tensor 'a' is missing"),
+            "mend or replace the file; docs/models.md says what is read");
+  EXPECT_EQ(to_do("max-model-len is 257; the model was made for 1 to 256"),
+            "change what the message names");
+  EXPECT_EQ(FileError(absl::NotFoundError("m.gguf: cannot be opened"), "m.gguf").to_do,
+            "check the path");
+}
+
 }  // namespace
 }  // namespace pagoda::client

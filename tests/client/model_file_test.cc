@@ -7,10 +7,12 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "tests/client/command_session.h"
 #include "tests/fixtures/tiny_folder.h"
 #include "tests/fixtures/tiny_model.h"
+#include "tests/process/family_folder.h"
 
 namespace pagoda::client {
 namespace {
@@ -77,10 +79,10 @@ TEST_F(ModelFileTest, InspectCountsBytesByTypeAndInAll) {
 
 TEST_F(ModelFileTest, InspectShowsAFileThatWouldBeRefusedAndSaysWhy) {
   Write({.without_tensor = "blk.1.ffn_up.weight"});
-  EXPECT_EQ(Run({"inspect"}), kExitOk);
+  EXPECT_EQ(Run({"inspect"}), kExitFailed);
   EXPECT_THAT(session_.text(), HasSubstr("refused: "));
   EXPECT_THAT(session_.text(), HasSubstr("'blk.1.ffn_up.weight' is missing"));
-  const auto json = Json({"inspect"});
+  const auto json = Json({"inspect"}, kExitFailed);
   EXPECT_THAT(json["refused"].get<std::string>(), HasSubstr("is missing"));
   EXPECT_FALSE(json.contains("model"));
 }
@@ -104,8 +106,25 @@ TEST_F(ModelFileTest, PlanPrintsATableAndTheCommandThatServesIt) {
   EXPECT_THAT(text, HasSubstr("76 blocks, the null block included"));
   EXPECT_THAT(text, HasSubstr("256 tokens, the model's own limit"));
   EXPECT_THAT(text,
-              HasSubstr("--max-model-len 101 --max-num-seqs 3 --block-size 4 --kv-cache-dtype "
-                        "bf16 --kv-cache-memory 155648"));
+              HasSubstr("--max-model-len 101 --max-num-seqs 3 --block-size 4 --activation-dtype "
+                        "int8 --kv-cache-dtype bf16 --kv-cache-memory 155648"));
+}
+
+TEST_F(ModelFileTest, PlanOffersNoCommandForWordsThatAServerRefuses) {
+  const auto answer = [this](const process::FamilyFolder& folder) {
+    session_.out_buffer.str("");
+    EXPECT_EQ(session_.Run({"plan", folder.path(), "--memory", "1GiB"}), kExitOk);
+    return session_.text();
+  };
+  EXPECT_THAT(answer(process::FamilyFolder("qwen2")), HasSubstr("Serve it: "));
+  const std::string refused = answer(process::FamilyFolder("qwen2", "{% no_such_statement %}"));
+  EXPECT_THAT(refused, Not(HasSubstr("Serve it")));
+  EXPECT_THAT(refused, HasSubstr("It would not be served: "));
+}
+
+TEST_F(ModelFileTest, TheLargestBatchIsWhatAServerRunsAndSaysSo) {
+  EXPECT_EQ(Run({"plan", "--memory", "4TiB"}), kExitOk);
+  EXPECT_THAT(session_.text(), HasSubstr("4,096 requests, a server's limit"));
 }
 
 TEST_F(ModelFileTest, PlanThatCannotFitSaysWhatIsMissingAndExitsWithAnError) {
@@ -134,14 +153,14 @@ TEST_F(ModelFileTest, PlanThatCannotFitSaysWhatIsMissingAndExitsWithAnError) {
 }
 
 TEST_F(ModelFileTest, InspectSpellsHowPositionsTurn) {
-  const std::string families = PAGODA_SOURCE_DIR "/tests/oracle/families/";
   const std::pair<const char*, const char*> lines[] = {
       {"qwen2", "RoPE base 1,000,000\n"},
       {"linear-scaling", ", positions divided by "},
       {"llama3-scaling", ", low frequencies slowed by "}};
   for (const auto& [family, words] : lines) {
     session_.out_buffer.str("");
-    EXPECT_EQ(session_.Run({"inspect", families + family}), kExitOk) << family;
+    const process::FamilyFolder folder(family);
+    EXPECT_EQ(session_.Run({"inspect", folder.path()}), kExitOk) << family;
     EXPECT_THAT(session_.text(), HasSubstr(words));
   }
 }
@@ -154,6 +173,23 @@ TEST_F(ModelFileTest, AFileThatIsNotThereIsAMatterOfItsPath) {
 TEST_F(ModelFileTest, PlanRefusesWhatTheServerWouldRefuse) {
   EXPECT_EQ(Run({"plan", "--context", "257"}), kExitFailed);
   EXPECT_THAT(session_.err.str(), HasSubstr("the model was made for 1 to 256"));
+}
+
+TEST_F(ModelFileTest, PlanRefusesAGpuTheKeysAndValuesThatItsBackendLacks) {
+  EXPECT_EQ(Run({"plan", "--target", "l4", "--kv-cache-dtype", "f32"}), kExitFailed);
+  EXPECT_THAT(session_.err.str(), HasSubstr("has no KV type f32; it has bf16"));
+}
+
+// Twenty batches, so that the nearest tenth of a mebibyte would be too little for about half.
+TEST_F(ModelFileTest, TheMemoryThatAPlanAdvisesIsEnough) {
+  for (int batch = 64; batch < 84; ++batch) {
+    const std::string size = std::to_string(batch);
+    ASSERT_EQ(Run({"plan", "--memory", "1MiB", "--batch", size}), kExitFailed);
+    const std::string error = session_.err.str(), before = "or give ";
+    const std::size_t begin = error.find(before) + before.size();
+    const std::string advised = error.substr(begin, error.find(" with --memory") - begin);
+    EXPECT_EQ(Run({"plan", "--memory", advised, "--batch", size}), kExitOk) << error;
+  }
 }
 
 TEST_F(ModelFileTest, WhatAPlanCannotMeanIsAMistakeOnTheCommandLine) {
@@ -182,7 +218,7 @@ TEST_F(ModelFileTest, AGpuOfASizeIsPlannedLikeANamedOneOfThatMemory) {
   EXPECT_EQ(given["memory_bytes"], 1 << 30);
 }
 
-// Matrices of TINY by its shapes: an embedding of 576 x 64 that is the head too, and per layer
+// Matrices of TINY by its shapes: an embedding of 576 x 64, packed again as the head, and per layer
 // Q 128, K and V 64, gate and up and down as wide as the file says.
 TEST_F(ModelFileTest, AGpuIsPlannedInBf16) {
   const auto facts = ReadModelFacts(path_);
@@ -190,7 +226,7 @@ TEST_F(ModelFileTest, AGpuIsPlannedInBf16) {
   const std::int64_t wide = facts->planned->config.feed_forward_size;
   const std::int64_t layer = 64 * (128 + 64 + 64) + 128 * 64 + 3 * 64 * wide;
   const auto json = Json({"plan", "--target", "rtx-4090"});
-  EXPECT_EQ(json["weight_bytes"], 2 * (576 * 64 + 2 * layer));
+  EXPECT_EQ(json["weight_bytes"], 2 * (2 * 576 * 64 + 2 * layer));
   EXPECT_EQ(json["memory_bytes"], 23'192'823'398);
   EXPECT_EQ(json["target_is_built"], false);
   EXPECT_EQ(Json({"plan", "--target", "rtx-4090", "--memory", "1GiB"})["memory_bytes"], 1 << 30);
@@ -204,21 +240,63 @@ TEST_F(ModelFileTest, InspectShowsAFolderThatWouldBeRefusedAndSaysWhy) {
   nlohmann::json config = nlohmann::json::parse(in);
   config["attention_sink_size"] = 4;
   std::ofstream(path) << config;
-  ASSERT_EQ(session_.Run({"inspect", folder}), kExitOk) << session_.err.str();
+  ASSERT_EQ(session_.Run({"inspect", folder}), kExitFailed);
   EXPECT_THAT(session_.text(), HasSubstr("Architecture   qwen2"));
   EXPECT_THAT(session_.text(), HasSubstr("refused: "));
   EXPECT_THAT(session_.text(), HasSubstr("attention_sink_size"));
   EXPECT_THAT(session_.text(), Not(HasSubstr("Tensors        0")));
   std::ofstream(path) << "{";  // nothing can be read of it any more
   EXPECT_EQ(session_.Run({"inspect", folder}), kExitFailed);
-  EXPECT_THAT(session_.err.str(), HasSubstr("To do: change what the message names"));
+  EXPECT_THAT(session_.err.str(), HasSubstr("To do: mend or replace the file"));
   std::filesystem::remove_all(folder);
+}
+
+TEST_F(ModelFileTest, InspectShowsTheTemplateOfAFolderWhoseTokenizerIsRefused) {
+  const std::string folder = fixtures::TemporaryPath("inspected-without-tokenizer");
+  ASSERT_TRUE(fixtures::WriteTinyFolder(folder, {.family = "qwen2"}).ok());
+  std::ofstream(folder + "/tokenizer.json") << "{}";
+  for (const char* const place : {"tokenizer_config.json", "chat_template.jinja"}) {
+    std::filesystem::remove(folder + "/tokenizer_config.json");
+    std::ofstream(folder + "/" + place)
+        << (std::string_view(place).ends_with("json") ? R"({"chat_template": "{{ bos_token }}"})"
+                                                      : "{{ bos_token }}");
+    session_.out_buffer.str("");
+    EXPECT_EQ(session_.Run({"inspect", folder}), kExitFailed);
+    EXPECT_THAT(session_.text(), HasSubstr("Chat template  yes, 15 bytes\n")) << place;
+  }
+  std::filesystem::remove_all(folder);
+}
+
+TEST_F(ModelFileTest, WhatIsNoModelFileIsAnsweredWithWhatToDo) {
+  const auto todo = [this](std::string_view content) {
+    std::ofstream(path_) << content;
+    EXPECT_EQ(Run({"inspect"}), kExitFailed);
+    return session_.err.str();
+  };
+  EXPECT_THAT(todo("version https://git-lfs.github.com/spec/v1\n"),
+              HasSubstr("To do: do as the message says"));
+  EXPECT_THAT(todo("<html>"), HasSubstr("it is a web page; fetch the file itself"));
+  EXPECT_THAT(todo(""), HasSubstr("is empty; fetch the file again"));
+}
+
+// A name from a file neither begins a line of its own nor commands the terminal.
+TEST_F(ModelFileTest, WhatAFileCallsItselfStaysInItsLine) {
+  std::ostringstream read;
+  read << std::ifstream(path_, std::ios::binary).rdbuf();
+  std::string content = read.str();
+  const std::size_t key = content.find("general.name");
+  ASSERT_NE(key, std::string::npos);
+  content.replace(content.find("tiny", key), 4, "x\n\x1b[");
+  std::ofstream(path_, std::ios::binary) << content;
+  EXPECT_EQ(Run({"inspect"}), kExitOk);
+  EXPECT_THAT(session_.text(), HasSubstr("Name           x\\x0a\\x1b[\n"));
 }
 
 // The same sizes as TINY, from config.json: 2 layers, 2 KV heads of 32.
 TEST_F(ModelFileTest, AFolderIsInspectedAndPlannedLikeAFile) {
   const std::string folder = fixtures::TemporaryPath("inspected-folder");
   ASSERT_TRUE(fixtures::WriteTinyFolder(folder, {.family = "qwen2"}).ok());
+  std::ofstream(folder + "/tokenizer.json") << process::ByteTokenizer().dump();
   ASSERT_EQ(session_.Run({"inspect", folder}), kExitOk) << session_.err.str();
   EXPECT_THAT(session_.text(), HasSubstr("folder of safetensors"));
   EXPECT_THAT(session_.text(), HasSubstr("Architecture   qwen2"));

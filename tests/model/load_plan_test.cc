@@ -64,6 +64,19 @@ TEST_F(LoadPlanTest, AChoiceThatCannotBeIsRefusedByName) {
   EXPECT_THAT(Refusal({.max_model_len = -1}), HasSubstr("-1; the model"));
 }
 
+TEST_F(LoadPlanTest, AGpuHasItsOwnTypesAndPacksATiedHeadOnceMore) {
+  ASSERT_TRUE(Plan({}).ok());
+  const auto rows = PlanLoad(*checkpoint_, {}, kernels::PackLayout::kBf16Rows);
+  ASSERT_TRUE(rows.ok()) << rows.status();
+  EXPECT_EQ(rows->activation_dtype, "bf16");
+  EXPECT_EQ(rows->weights.mapped_bytes, 0);
+  EXPECT_EQ(rows->weights.embedding.plan.bytes, 2 * 576 * 64);
+  EXPECT_EQ(rows->weights.lm_head.plan.bytes, 2 * 576 * 64);
+  const auto refused =
+      PlanLoad(*checkpoint_, {.kv_cache_dtype = "f32"}, kernels::PackLayout::kBf16Rows);
+  EXPECT_EQ(refused.status().message(), "the cuda backend has no KV type f32; it has bf16");
+}
+
 TEST_F(LoadPlanTest, WeightsAreCountedAsTheBackendPacksThem) {
   const auto plan = Plan({});
   EXPECT_EQ(plan->memory.weight_bytes, plan->weights.packed_bytes + plan->weights.mapped_bytes);

@@ -15,6 +15,7 @@
 #include "tests/fixtures/chain_model.h"
 #include "tests/fixtures/tiny_model.h"
 #include "tests/process/family_folder.h"
+#include "tests/process/program.h"
 #include "tests/process/server_process.h"
 
 namespace pagoda::process {
@@ -25,6 +26,7 @@ using testing::HasSubstr;
 struct Choice {
   int context, batch, block_size;
   std::string kv_type;
+  std::string target = "cpu", device = "cpu";
 };
 
 // Starts a server with the pool that the plan asks for and compares every figure.
@@ -35,13 +37,16 @@ void ExpectServerAgrees(const std::string& model, const Choice& choice) {
                                            "--block-size",     std::to_string(choice.block_size),
                                            "--kv-cache-dtype", choice.kv_type};
   client::CommandSession session;
-  std::vector<std::string> asked = {"plan", model, "--json", "--memory", "4GiB"};
+  std::vector<std::string> asked = {"plan", model,      "--json",     "--memory",
+                                    "4GiB", "--target", choice.target};
   asked.insert(asked.end(), shared.begin(), shared.end());
   ASSERT_EQ(session.Run(asked), client::kExitOk) << session.text();
   const auto plan = nlohmann::json::parse(session.text());
 
-  std::vector<std::string> flags = {"--model", model, "--kv-cache-memory",
-                                    std::to_string(plan["pool_bytes"].get<std::int64_t>())};
+  std::vector<std::string> flags = {
+      "--model",           model,
+      "--device",          choice.device,
+      "--kv-cache-memory", std::to_string(plan["pool_bytes"].get<std::int64_t>())};
   flags.insert(flags.end(), shared.begin(), shared.end());
   ServerProcess server(flags);
   ASSERT_TRUE(server.WaitForLog("serving ")) << server.log();
@@ -96,6 +101,33 @@ TEST(PlanAgainstServer, AgreesOnTheChainModel) {
 TEST(PlanAgainstServer, AgreesOnTheShippedModel) {
   ExpectServerAgrees(PAGODA_SOURCE_DIR "/models/tiny",
                      {.context = 1500, .batch = 6, .block_size = 16, .kv_type = "auto"});
+}
+
+// Its head is its embedding, which that backend packs for both uses.
+TEST(PlanAgainstServer, AgreesOnWhatAGpuHolds) {
+  ExpectServerAgrees(PAGODA_SOURCE_DIR "/models/tiny", {.context = 64,
+                                                        .batch = 2,
+                                                        .block_size = 16,
+                                                        .kv_type = "bf16",
+                                                        .target = "80GiB",
+                                                        .device = "emulated-cuda"});
+}
+
+TEST(PlanAgainstServer, TheCommandThatItPrintsIsOneThatTheServerTakes) {
+  const std::string path = fixtures::TemporaryPath("planned, it's mine.gguf");
+  ASSERT_TRUE(fixtures::WriteTinyGguf(path).ok());
+  client::CommandSession session;
+  ASSERT_EQ(session.Run({"plan", path, "--memory", "4GiB", "--batch", "600", "--context", "64",
+                         "--activation-dtype", "f32"}),
+            client::kExitOk);
+  const std::string text = session.text(), before = "Serve it: pagoda-server ";
+  const std::size_t found = text.find(before);
+  ASSERT_NE(found, std::string::npos) << text;
+  const Ran ran = RunProgram(
+      {"/bin/sh", "-c",
+       absl::StrCat(PAGODA_SERVER_PATH, " --check-config ", text.substr(found + before.size()))});
+  EXPECT_EQ(ran.code, 0) << ran.output;
+  std::filesystem::remove(path);
 }
 
 TEST(PlanAgainstServer, AgreesOnFoldersOfEveryFamilyOneInShards) {
