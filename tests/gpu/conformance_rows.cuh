@@ -42,7 +42,8 @@ Outcome CheckEmbed(Machine& machine) {
   auto* const table = machine.template Allocate<std::uint16_t>(kVocabulary * kRowColumns);
   FillBf16(table, kVocabulary * kRowColumns, random);
   auto* const tokens = machine.template Allocate<std::uint32_t>(kRowCount);
-  for (int t = 0; t < kRowCount; ++t) tokens[t] = random() % kVocabulary;
+  for (int t = 0; t < kRowCount; ++t)
+    tokens[t] = static_cast<std::uint32_t>(random() % kVocabulary);
   float* const out = machine.template Allocate<float>(kRowCount * kStride);
   const cuda::EmbedArguments arguments = {table, tokens, {out, kStride}, kRowColumns};
   Outcome outcome{"Embed", false, ""};
