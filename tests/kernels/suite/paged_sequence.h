@@ -24,7 +24,7 @@ struct Shape {
 // a tile, a chunk; the first and the last.
 inline std::set<std::int64_t> EdgePositions(std::int32_t block_size, std::int64_t length) {
   std::set<std::int64_t> positions = {0, length - 1};
-  for (const std::int64_t whole : {1, block_size, 2 * block_size, 32, 64, 256, 512}) {
+  for (const std::int64_t whole : {1, block_size, 64, 256, 512}) {
     for (const std::int64_t position : {whole - 2, whole - 1, whole}) {
       if (position >= 0 && position < length) positions.insert(position);
     }
