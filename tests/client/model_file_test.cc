@@ -21,6 +21,10 @@ using fixtures::TinyOptions;
 using testing::HasSubstr;
 using testing::Not;
 
+std::int64_t Rows(const process::FamilyFolder& folder) {
+  return folder.Read("config.json")["vocab_size"].get<std::int64_t>();
+}
+
 class ModelFileTest : public testing::Test {
  protected:
   ModelFileTest() { Write({}); }
@@ -120,6 +124,26 @@ TEST_F(ModelFileTest, PlanOffersNoCommandForWordsThatAServerRefuses) {
   const std::string refused = answer(process::FamilyFolder("qwen2", "{% no_such_statement %}"));
   EXPECT_THAT(refused, Not(HasSubstr("Serve it")));
   EXPECT_THAT(refused, HasSubstr("It would not be served: "));
+}
+
+TEST_F(ModelFileTest, PlanOffersNoCommandForMoreTokensThanTheEmbeddingHasRows) {
+  const process::FamilyFolder folder("qwen2");
+  const std::int64_t rows = Rows(folder);
+  nlohmann::json tokenizer = process::ByteTokenizer();
+  for (std::int64_t id = 256; id <= rows; ++id) {
+    tokenizer["added_tokens"].push_back({{"id", id},
+                                         {"content", "<x" + std::to_string(id) + ">"},
+                                         {"single_word", false},
+                                         {"lstrip", false},
+                                         {"rstrip", false},
+                                         {"normalized", false},
+                                         {"special", true}});
+  }
+  folder.Write("tokenizer.json", tokenizer.dump());
+  EXPECT_EQ(session_.Run({"plan", folder.path(), "--memory", "1GiB"}), kExitOk);
+  EXPECT_THAT(session_.text(), Not(HasSubstr("Serve it")));
+  EXPECT_THAT(session_.text(), HasSubstr("It would not be served: a tokenizer of " +
+                                         std::to_string(rows + 1) + " tokens"));
 }
 
 TEST_F(ModelFileTest, TheLargestBatchIsWhatAServerRunsAndSaysSo) {

@@ -57,6 +57,16 @@ TEST(WeightPlan, PlacesEveryTensorOfTinyOnceAndCountsItsParameters) {
   EXPECT_EQ(planned.plan->layers[1].qkv.parts[2]->name, "blk.1.attn_v.weight");
 }
 
+TEST(WeightPlan, ATypeThatIsNotBuiltIsRefusedWithTheFilesName) {
+  constexpr auto kInt8 = static_cast<GgufType>(24);
+  const auto more = [](GgufWriter& writer) {
+    constexpr std::uint64_t kShape[] = {96, 64};
+    writer.Tensor("blk.0.ffn_down.weight", kShape, kInt8, std::vector<std::byte>(96 * 64));
+  };
+  ExpectRefused({.more = more, .without_tensor = "blk.0.ffn_down.weight"},
+                "tiny.gguf: tensor 'blk.0.ffn_down.weight' is of type I8, which is not built");
+}
+
 TEST(WeightPlan, NoTwoPackedWeightsShareAByte) {
   const Planned planned = Plan({.tied = false});
   ASSERT_TRUE(planned.plan.ok()) << planned.plan.status();
