@@ -132,6 +132,8 @@ void AddRequestFlags(CLI::App& app, Options& options) {
   AddStopFlags(app, options.stop);
   AddOutputFlags(app, options.output);
   app.add_option("--cache-salt", options.cache_salt, "Share cached prefixes only under this salt");
+  app.add_flag("--skip-reading-prefix-cache", options.skip_reading_prefix_cache,
+               "Compute the whole prompt, whatever is cached");
   app.add_option("--priority", options.priority, "-100 ... 100, lower first")
       ->check(CheckWhole<std::int32_t>);
   app.add_option("--request-id", options.client_request_id, "A label for the server's log");

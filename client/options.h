@@ -76,6 +76,7 @@ struct Options {
   StopOptions stop;
   OutputOptions output;
   std::optional<std::string> cache_salt;
+  bool skip_reading_prefix_cache = false;
   std::optional<std::int32_t> priority;
   std::string client_request_id;
 

@@ -46,6 +46,7 @@ void FillShared(const Options& options, Request& request) {
   Fill(options.output, *request.mutable_output());
   v1::RequestOptions& rest = *request.mutable_options();
   if (options.cache_salt) rest.set_cache_salt(*options.cache_salt);
+  if (options.skip_reading_prefix_cache) rest.set_skip_reading_prefix_cache(true);
   if (options.priority) rest.set_priority(*options.priority);
   rest.set_client_request_id(options.client_request_id);
 }

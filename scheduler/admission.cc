@@ -79,7 +79,7 @@ void LookForCopySource(const SchedulerState& state, const Choice& choice,
 // lane finds nothing: its blocks must be its own to give.
 void LookForHits(SchedulerState& state, LiveRequest& live, std::uint32_t index, bool is_first,
                  Offer& offer) {
-  if (live.needs_scores() || live.is_public_prefix) return;
+  if (live.computes_all() || live.is_public_prefix) return;
   const Choice& choice = live.request->choice(index);
   const auto in_lane = state.public_lane.Match(live.request->tenant, choice.tokens, state.hits);
   std::size_t num_hits = in_lane.num_full;

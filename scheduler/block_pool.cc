@@ -441,8 +441,8 @@ std::int32_t BlockPool::DropWhere(Pred is_wanted) {
     if (!index_.has_entry(id) || !is_wanted(id)) continue;
     Block& block = At(id);
     block.must_scrub = !PAGODA_MUTANT(kFlushScrubsNothing);
-    ++dropped;
     if (block.state == BlockState::kCached) {
+      ++dropped;
       DropCached(id);
       continue;
     }

@@ -116,7 +116,7 @@ class BlockPool {
   // When the least recently released cached block was released; Never() when none is cached.
   base::Instant OldestCached() const;
   // Entries of a namespace, or of a tenant, go: Cached -> Free, Retiring frees at its fence, Sealed
-  // stays held. Returns how many blocks lost their entry. Walks the whole pool: for flushes and for
+  // stays held. Returns how many are free at once. Walks the whole pool: for flushes and for
   // closing a namespace only.
   std::int32_t DropNamespace(std::uint32_t namespace_index);
   std::int32_t DropEntriesOf(base::TenantId tenant);

@@ -294,7 +294,7 @@ bool IsNatural(FinishReason reason) {
 }  // namespace
 
 bool ReadsCache(const SchedulerState& state, const LiveRequest& live) {
-  return UsesCache(state, live) && !live.needs_scores();
+  return UsesCache(state, live) && !live.computes_all();
 }
 
 bool UsesCache(const SchedulerState& state, const LiveRequest& live) {

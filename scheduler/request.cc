@@ -106,6 +106,7 @@ absl::StatusOr<NewRequest> NewRequest::Create(const RequestFields& fields,
     PAGODA_RETURN_IF_ERROR(request.AllowOnly(*fields.allowed_token_ids, limits));
   }
   request.include_stop_string_ = fields.include_stop_string.value_or(false);
+  request.skips_reading_cache_ = fields.skip_reading_prefix_cache.value_or(false);
   request.sampling_.seed = fields.seed.value_or(drawn_seed);
   request.asked_max_tokens_ = fields.max_tokens;
   request.priority_ = priority;
@@ -257,7 +258,9 @@ absl::Status NewRequest::AttachPrompt(std::span<const base::TokenId> prompt,
   const std::int64_t asked = length + asked_max_tokens_.value_or(1);
   if (asked > limits.max_model_len) {
     return base::WithReason(
-        base::FieldError(asked_max_tokens_.has_value() ? "max_tokens" : "prompt",
+        base::FieldError(length < limits.max_model_len && asked_max_tokens_.has_value()
+                             ? "max_tokens"
+                             : "prompt",
                          absl::StrCat(length, " prompt tokens and ", asked_max_tokens_.value_or(1),
                                       " to generate make ", asked, ", the context holds ",
                                       limits.max_model_len)),
@@ -272,9 +275,9 @@ absl::Status NewRequest::AttachPrompt(std::span<const base::TokenId> prompt,
         absl::FailedPreconditionError(
             absl::StrCat("the request needs ", needed, " KV blocks of ", limits.block_size,
                          " tokens", n > 1 ? absl::StrCat(" for its ", n, " choices") : "",
-                         ", the pool can give it ", limits.capacity_blocks,
+                         ", its tenant can hold ", limits.capacity_blocks,
                          "; shorten the prompt or max_tokens, or start the server with a larger "
-                         "--kv-cache-memory")),
+                         "--kv-cache-memory, or larger reserve-blocks of an isolated tenant")),
         kReasonKvPoolTooSmall);
   }
   const std::int64_t rest =

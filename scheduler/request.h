@@ -43,7 +43,7 @@ struct RequestFields {
   std::optional<std::int32_t> top_k, max_tokens, min_tokens, priority, n;
   std::optional<std::int32_t> logprobs, prompt_logprobs;
   std::optional<std::uint64_t> seed;
-  std::optional<bool> ignore_eos, include_stop_string;
+  std::optional<bool> ignore_eos, include_stop_string, skip_reading_prefix_cache;
   std::optional<std::vector<base::TokenId>> allowed_token_ids;
   std::vector<base::TokenId> logprob_token_ids;
   std::vector<base::TokenId> stop_token_ids;
@@ -105,6 +105,9 @@ class NewRequest {
   // Empty: the likeliest.
   std::span<const base::TokenId> logprob_token_ids() const { return logprob_token_ids_; }
   bool include_stop_string() const { return include_stop_string_; }
+  // Whether it computes its whole prompt, whatever is cached. What it computes is cached for
+  // others.
+  bool skips_reading_cache() const { return skips_reading_cache_; }
   std::int32_t max_tokens() const { return max_tokens_; }
   std::int32_t prompt_length() const { return prompt_length_; }
   std::int32_t priority() const { return priority_; }
@@ -154,6 +157,7 @@ class NewRequest {
   std::vector<base::TokenId> bad_words_;
   std::vector<base::TokenId> logprob_token_ids_;
   bool include_stop_string_ = false;
+  bool skips_reading_cache_ = false;
   std::optional<std::int32_t> asked_max_tokens_;
   std::int32_t max_tokens_ = 0;
   std::int32_t prompt_length_ = 0;

@@ -51,14 +51,15 @@ struct LiveRequest {
   Receipt receipt;
 
   bool is_running() const { return phase == Phase::kRunning; }
-  // Rows of the prompt that are still to be scored; they are its first open choice's. Until there
-  // are none, the request computes its prompt itself: what is found in the cache has no rows.
+  // Rows of the prompt that are still to be scored; they are its first open choice's.
   ScoredRows scored_rows() const {
     const std::int32_t end = request->prompt_length() - 1;
     if (!request->sampling().prompt_logprobs.has_value() || num_scored > end) return {};
     return {.begin = num_scored - 1, .end = end};
   }
-  bool needs_scores() const { return scored_rows().end > 0; }
+  // Whether it computes its prompt itself: because it was asked to, or because what is found in the
+  // cache has no rows to score.
+  bool computes_all() const { return request->skips_reading_cache() || scored_rows().end > 0; }
   // Requires: not ended.
   const Choice& first_open() const {
     return *std::ranges::find_if(request->choices(), &Choice::is_open);

@@ -9,7 +9,7 @@
 namespace pagoda::scheduler {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x32'70'61'6e'73'67'61'70;  // "pagsnap2"
+constexpr std::uint64_t kMagic = 0x33'70'61'6e'73'67'61'70;  // "pagsnap3"
 constexpr std::size_t kMostTenants = 4096;
 
 void VisitTenantConfig(SnapshotArchive& a, TenantConfig& tenant) {
@@ -85,9 +85,10 @@ void SnapshotAccess::Visit(SnapshotArchive& a, SchedulerConfig& config) {
 }
 
 void SnapshotAccess::Visit(SnapshotArchive& a, NewRequest& request, std::int32_t block_size) {
-  a(request.id, request.tenant, request.one_request_namespace, request.arrival, request.max_tokens_,
-    request.prompt_length_, request.priority_, request.deadline_, request.epoch_, request.has_keys_,
-    request.sampling_.logprobs, request.sampling_.prompt_logprobs);
+  a(request.id, request.tenant, request.one_request_namespace, request.skips_reading_cache_,
+    request.arrival, request.max_tokens_, request.prompt_length_, request.priority_,
+    request.deadline_, request.epoch_, request.has_keys_, request.sampling_.logprobs,
+    request.sampling_.prompt_logprobs);
   bool has_namespace = request.cache_namespace.has_value();
   a(has_namespace);
   if (has_namespace) {

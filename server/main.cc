@@ -3,7 +3,9 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <new>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -165,6 +167,25 @@ absl::Status Serve(const ServerConfig& config, ShutdownSignals& signals) {
   return absl::OkStatus();
 }
 
+// Big things are asked for before they are taken; this is for what the system refuses beyond that,
+// to us or to a library, under limits that nobody tells of.
+absl::Status ServeWithWhatIsThere(const ServerConfig& config, ShutdownSignals& signals) {
+  try {
+    return Serve(config, signals);
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(
+        "the system gave no more memory at the start; raise the limit of this process (ulimit -v, "
+        "a "
+        "container's memory) or lower --kv-cache-memory, --max-num-seqs or --max-queued-requests");
+  } catch (const std::system_error& error) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the system refused a thread or another resource at the start: ", error.what(),
+                     "; raise the limit of processes (ulimit -u, a container's pids limit) or "
+                     "lower --threads and "
+                     "--text-threads"));
+  }
+}
+
 int DigestToken() {
   const absl::StatusOr<std::string> digest = DigestTokenFrom(std::cin);
   if (!digest.ok()) {
@@ -203,7 +224,7 @@ int Run(const std::vector<std::string>& arguments) {
   }
   base::SetLogLevel(LevelOf(parsed->config.log_level));
   ShutdownSignals signals;
-  const absl::Status status = Serve(parsed->config, signals);
+  const absl::Status status = ServeWithWhatIsThere(parsed->config, signals);
   if (status.ok()) return 0;
   base::LogError(std::string(status.message()));
   return 1;

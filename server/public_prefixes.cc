@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/bits.h"
 #include "base/status_macros.h"
+#include "scheduler/scheduler.h"
 #include "server/core/prompt_encoding.h"
 
 namespace pagoda::server {
@@ -80,6 +81,28 @@ absl::Status CheckPrefixes(const ServerConfig& config, std::span<const EncodedPr
       " of the pool's ", scheduling.pool_blocks_per_group[0] - 1, " blocks; of the ",
       std::max(left, 0), " left a request of full length needs ", needed,
       "; shorten them, raise --kv-cache-memory or lower --max-model-len"));
+}
+
+absl::Status CheckPrefixesAreHeld(const ServerConfig& config,
+                                  std::span<const EncodedPrefix> prefixes,
+                                  const scheduler::SchedulerConfig& scheduling) {
+  std::int32_t most = scheduler::Scheduler::CapacityBlocks(scheduling);
+  for (std::size_t t = 1; t < scheduling.tenants.size(); ++t) {
+    const base::TenantId tenant(static_cast<std::uint32_t>(t));
+    most = std::max(most, scheduler::Scheduler::CapacityBlocks(scheduling, tenant));
+  }
+  for (const EncodedPrefix& prefix : prefixes) {
+    const auto length = static_cast<std::int32_t>(prefix.tokens.size());
+    const std::int32_t needed = base::DivUp(length, scheduling.block_size);
+    if (needed <= most) continue;
+    return About(
+        config, prefix.name,
+        absl::StrCat("has ", length, " tokens, which are ", needed,
+                     " blocks; no tenant can hold more than ", most,
+                     " while they are computed: shorten it, or raise the reserve-blocks of "
+                     "an isolated tenant or --kv-cache-memory"));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace pagoda::server

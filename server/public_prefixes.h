@@ -32,5 +32,10 @@ std::int32_t PublicBlocksOf(std::span<const EncodedPrefix> prefixes, std::int32_
 // a request of full length, with the numbers.
 absl::Status CheckPrefixes(const ServerConfig& config, std::span<const EncodedPrefix> prefixes,
                            const scheduler::SchedulerConfig& scheduling);
+// Refuses a prefix that no tenant may hold while it is computed. Requires: a config that the
+// scheduler accepts.
+absl::Status CheckPrefixesAreHeld(const ServerConfig& config,
+                                  std::span<const EncodedPrefix> prefixes,
+                                  const scheduler::SchedulerConfig& scheduling);
 
 }  // namespace pagoda::server

@@ -177,13 +177,6 @@ absl::Status CheckWeightsFit(const ServerConfig& config, std::int64_t packed_byt
                    "or lower --kv-cache-memory"));
 }
 
-std::uint64_t DrawBootId() {
-  const scheduler::NamespaceMinter::Secret secret = DrawSecret();
-  std::uint64_t id = 0;
-  std::memcpy(&id, secret.data(), sizeof id);
-  return id;
-}
-
 std::int64_t Nanos(double seconds) { return static_cast<std::int64_t>(seconds * kNanosPerSecond); }
 
 }  // namespace
@@ -238,6 +231,7 @@ absl::StatusOr<std::unique_ptr<ServerStack>> ServerStack::Load(
   scheduling.public_blocks = PublicBlocksOf(prefixes, config.block_size);
   PAGODA_RETURN_IF_ERROR(CheckPrefixes(config, prefixes, scheduling));
   PAGODA_RETURN_IF_ERROR(CheckScheduling(config, scheduling));
+  PAGODA_RETURN_IF_ERROR(CheckPrefixesAreHeld(config, prefixes, scheduling));
   PAGODA_ASSIGN_OR_RETURN(parts.scheduler, scheduler::Scheduler::Create(scheduling));
   parts.eos_tokens = parts.served.tokenizer->eos_tokens();
   parts.served.card = CardOf(config, info, plan, memory.num_blocks);
@@ -271,12 +265,14 @@ void ServerStack::Wire(Parts parts) {
   options.max_requests = config_.max_queued_requests;
   options.num_text_threads = config_.text_threads;
   options.slow_reader_grace_nanos = Nanos(config_.slow_reader_grace_s);
+  options.step_nanos = Nanos(config_.step_time_s);
+  options.tokens_per_step = config_.max_num_batched_tokens;
   // A prompt may get a score for every row of a step, and a pause comes a step in flight too late.
   const auto late_rows = static_cast<std::size_t>(MaxLogitRows(config_)) *
                          static_cast<std::size_t>(parts.executor->max_in_flight());
   options.stream.ring_tokens =
       std::max(options.stream.ring_tokens, options.stream.pause_at + late_rows);
-  options.boot_id = DrawBootId();
+  options.naming_secret = DrawSecret();
   pipeline_ = std::make_unique<Pipeline>(options, std::move(parts.served), desk_.authenticator(),
                                          desk_.lifecycle(), clock_);
   MonitorOptions monitoring;
@@ -319,14 +315,16 @@ absl::Status ServerStack::CheckStart(const ServerConfig& config, std::int64_t av
       config.max_model_len == 0 ? plan.config.context_length : config.max_model_len;
   scheduler::SchedulerConfig scheduling =
       BaseSchedulerConfig(config, memory.num_blocks, max_model_len);
+  std::vector<EncodedPrefix> prefixes;
   if (!config.prefix_settings.empty()) {
     ServedModel served;
     PAGODA_RETURN_IF_ERROR(LoadText(config.model, served));
-    PAGODA_ASSIGN_OR_RETURN(const auto prefixes, EncodePrefixes(config, served));
+    PAGODA_ASSIGN_OR_RETURN(prefixes, EncodePrefixes(config, served));
     scheduling.public_blocks = PublicBlocksOf(prefixes, config.block_size);
     PAGODA_RETURN_IF_ERROR(CheckPrefixes(config, prefixes, scheduling));
   }
-  return CheckScheduling(config, scheduling);
+  PAGODA_RETURN_IF_ERROR(CheckScheduling(config, scheduling));
+  return CheckPrefixesAreHeld(config, prefixes, scheduling);
 }
 
 absl::Status ServerStack::CheckText(const ServerConfig& config) {

@@ -176,7 +176,9 @@ std::string NameOf(const std::string& model) {
 }  // namespace
 
 bool IsLoopback(std::string_view host) {
-  return host == "localhost" || host == "::1" || host.starts_with("127.");
+  // A name may begin like an address and lead anywhere.
+  const bool is_address = host.find_first_not_of("0123456789.") == std::string_view::npos;
+  return host == "localhost" || host == "::1" || (is_address && host.starts_with("127."));
 }
 
 absl::Status CheckConfig(ServerConfig& config) {

@@ -118,6 +118,12 @@ void AddServingFlags(CLI::App& app, ServerConfig& config) {
                  "Seconds that a client may leave a full reply buffer unread")
       ->group(group)
       ->check(CLI::Range(0.0, 86400.0));
+  app.add_option(
+         "--step-time", config.step_time_s,
+         "Seconds that a full step takes on this machine. A request is refused at once when "
+         "its tenant's own queue alone takes longer than its deadline leaves; 0: none is")
+      ->group(group)
+      ->check(CLI::Range(0.0, 86400.0));
   app.add_option("--max-request-size", config.max_request_size, "Largest request message")
       ->group(group);
   app.add_option("--min-ping-interval", config.min_ping_interval_s,

@@ -34,6 +34,7 @@ struct ServerConfig {
   double cached_block_ttl_s = 0.0;  // 0: no end
   std::string public_prefixes;      // file; empty: none
   double slow_reader_grace_s = 10.0;
+  double step_time_s = 0;  // 0: no request is refused for a deadline that is still to come
   double drain_timeout_s = 30.0;
 
   std::string tls_cert, tls_key, tls_client_ca;

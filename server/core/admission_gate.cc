@@ -123,6 +123,11 @@ std::int64_t AdmissionGate::num_inside() const {
   return num_inside_;
 }
 
+std::int64_t AdmissionGate::num_queued_tokens(base::TenantId tenant) const {
+  base::MutexLock lock(mutex_);
+  return tenants_[tenant.value()].usage.tokens;
+}
+
 std::int64_t AdmissionGate::num_queued_tokens() const {
   base::MutexLock lock(mutex_);
   std::int64_t sum = 0;

@@ -63,6 +63,7 @@ class AdmissionGate {
 
   std::int64_t num_inside() const PAGODA_EXCLUDES(mutex_);
   std::int64_t num_queued_tokens() const PAGODA_EXCLUDES(mutex_);
+  std::int64_t num_queued_tokens(base::TenantId tenant) const PAGODA_EXCLUDES(mutex_);
   // How often this tenant was told to come again later.
   std::int64_t num_refused(base::TenantId tenant) const PAGODA_EXCLUDES(mutex_);
 

@@ -7,9 +7,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
+#include "base/bits.h"
 #include "base/check.h"
-#include "base/counter_rng.h"
 #include "base/field_error.h"
 #include "base/runtime/log.h"
 #include "base/status_macros.h"
@@ -53,15 +52,6 @@ std::vector<scheduler::ModelLimits> FirstLimits(const PipelineOptions& options,
   return std::vector(options.tenants.size(), model.limits);
 }
 
-// A pure function of the process and the request: no shared generator whose state others could
-// move.
-std::uint64_t DrawSeed(std::uint64_t boot_id, base::RequestId id) {
-  const auto low = static_cast<std::uint32_t>(id.value());
-  const auto high = static_cast<std::uint32_t>(id.value() >> 32);
-  const auto words = base::Philox4x32({low, high, 0, 0}, boot_id);
-  return words[0] | (std::uint64_t{words[1]} << 32);
-}
-
 // Tokens that end the reply and add no text: below min_tokens they are masked, so any of them is
 // the end.
 std::vector<base::TokenId> SilentTokens(const NewRequest& request,
@@ -100,6 +90,7 @@ Pipeline::Pipeline(PipelineOptions options, ServedModel model, const Authenticat
       gate_(options_.tenants),
       limits_(FirstLimits(options_, model_)),
       submissions_(std::numeric_limits<std::int64_t>::max()),
+      names_(options_.naming_secret, options_.tenants.size()),
       live_(NumPosters(options_)),
       bounds_(options_.tenants),
       workers_({.num_threads = options_.num_text_threads,
@@ -132,15 +123,15 @@ absl::StatusOr<ResponseStreamRef> Pipeline::TryStart(const Principal& caller, Ca
   PAGODA_RETURN_IF_ERROR(lifecycle_.CheckAccepting());
   PAGODA_RETURN_IF_ERROR(CheckModelName(input.model));
   PAGODA_RETURN_IF_ERROR(CheckPromptSize(input.prompt));
-  const base::RequestId id{next_id_.fetch_add(1)};
+  const RequestName name = names_.NextOf(caller.tenant());
   TenantLimits::Snapshot limits = limits_.current();
   PAGODA_ASSIGN_OR_RETURN(NewRequest request,
-                          MakeRequest(caller, input, id, limits->Of(caller.tenant())));
+                          MakeRequest(caller, input, name, limits->Of(caller.tenant())));
   PAGODA_ASSIGN_OR_RETURN(
       AdmissionGate::Permit permit,
       gate_.TryEnter(request.tenant, MaxPromptTokens(input.prompt, *model_.tokenizer,
                                                      model_.limits.max_model_len)));
-  ResponseStreamRef stream = MakeStream(request, input, listener);
+  ResponseStreamRef stream = MakeStream(request, name, input, listener);
   stream->Open(std::move(permit),
                std::make_unique<Preparation>(
                    Preparation{std::move(limits), std::move(request), std::move(input.prompt),
@@ -149,11 +140,11 @@ absl::StatusOr<ResponseStreamRef> Pipeline::TryStart(const Principal& caller, Ca
 }
 
 absl::StatusOr<NewRequest> Pipeline::MakeRequest(const Principal& caller, const CallInput& input,
-                                                 base::RequestId id,
+                                                 const RequestName& name,
                                                  const scheduler::ModelLimits& limits) const {
   std::optional<std::string_view> salt;
   if (input.cache_salt.has_value()) salt = *input.cache_salt;
-  PAGODA_ASSIGN_OR_RETURN(const CacheAccess access, authenticator_.Access(caller, salt, id));
+  PAGODA_ASSIGN_OR_RETURN(const CacheAccess access, authenticator_.Access(caller, salt, name.id));
   if (input.client_request_id.size() > kMaxClientRequestIdBytes) {
     return base::FieldError(
         "client_request_id",
@@ -161,8 +152,8 @@ absl::StatusOr<NewRequest> Pipeline::MakeRequest(const Principal& caller, const 
                                  kMaxClientRequestIdBytes)));
   }
   PAGODA_ASSIGN_OR_RETURN(NewRequest request,
-                          NewRequest::Create(input.fields, limits, DrawSeed(options_.boot_id, id)));
-  request.id = id;
+                          NewRequest::Create(input.fields, limits, name.drawn_seed));
+  request.id = name.id;
   request.tenant = caller.tenant();
   request.cache_namespace = access.cache_namespace;
   request.one_request_namespace = access.one_request;
@@ -196,12 +187,25 @@ absl::Status Pipeline::CheckPromptSize(const PromptInput& prompt) const {
       scheduler::kReasonContextTooLong);
 }
 
-ResponseStreamRef Pipeline::MakeStream(const NewRequest& request, CallInput& input,
-                                       ReplyListener& listener) {
+// The tenant's own queue takes at least so long, this request's prompt included.
+absl::Status Pipeline::CheckDeadline(const NewRequest& request) const {
+  if (options_.step_nanos == 0 || request.deadline().is_never()) {
+    return absl::OkStatus();
+  }
+  const std::int64_t tokens = gate_.num_queued_tokens(request.tenant);
+  const std::int64_t steps = base::DivUp(tokens, std::int64_t{options_.tokens_per_step});
+  const std::int64_t left = request.deadline().NanosSince(clock_.Now());
+  if (steps <= left / options_.step_nanos) return absl::OkStatus();
+  return DeadlineTooSoon(
+      options_.tenants[request.tenant.value()].name,
+      {.tokens = tokens, .steps = steps, .step_nanos = options_.step_nanos, .left_nanos = left});
+}
+
+ResponseStreamRef Pipeline::MakeStream(const NewRequest& request, const RequestName& name,
+                                       CallInput& input, ReplyListener& listener) {
   ResponseStream::Identity identity;
   identity.id = request.id;
-  identity.wire_id =
-      absl::StrFormat("%08x-%d", static_cast<std::uint32_t>(options_.boot_id), request.id.value());
+  identity.wire_id = name.wire_id;
   identity.tenant = request.tenant;
   identity.client_request_id = std::move(input.client_request_id);
   identity.arrival = request.arrival;
@@ -247,17 +251,17 @@ absl::Status Pipeline::ComputeOwn(CallInput input,
                                   std::optional<std::vector<base::TenantId>> public_readers) {
   input.fields.temperature = 0.0f;
   input.fields.ignore_eos = true;
-  const base::RequestId id{next_id_.fetch_add(1)};
+  const RequestName name = names_.NextOfServer();
   TenantLimits::Snapshot limits = limits_.current();
   const auto widest =
       std::ranges::max_element(limits->by_tenant(), {}, &scheduler::ModelLimits::capacity_blocks);
   PAGODA_ASSIGN_OR_RETURN(NewRequest request,
-                          MakeRequest(authenticator_.ServersOwn(), input, id, *widest));
+                          MakeRequest(authenticator_.ServersOwn(), input, name, *widest));
   request.tenant = base::TenantId(static_cast<std::uint32_t>(widest - limits->by_tenant().begin()));
-  request.cache_namespace = authenticator_.OneRequestAccess(id).cache_namespace;
+  request.cache_namespace = authenticator_.OneRequestAccess(name.id).cache_namespace;
   request.one_request_namespace = true;
   JoinedReply reply;
-  ResponseStreamRef stream = MakeStream(request, input, reply);
+  ResponseStreamRef stream = MakeStream(request, name, input, reply);
   metrics_.requests_accepted.Add();  // its end is counted like any other
   Preparation preparation{
       std::move(limits), std::move(request), std::move(input.prompt), {}, {}, {}};
@@ -287,6 +291,7 @@ absl::Status Pipeline::Prepare(ResponseStream& stream, Preparation& preparation)
   PAGODA_ASSIGN_OR_RETURN(const EncodedPrompt prompt, EncodePrompt(preparation.prompt, model_));
   PAGODA_RETURN_IF_ERROR(request.AttachPrompt(prompt.tokens, limits));
   stream.ShrinkPermit(request.prompt_length());
+  PAGODA_RETURN_IF_ERROR(CheckDeadline(request));
   const text::ControlTokens control = ControlTokensOf(preparation.output.skip_special_tokens);
   if (!preparation.stops.empty()) {
     PAGODA_ASSIGN_OR_RETURN(request.stop_condition,

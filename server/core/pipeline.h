@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/keyed_hash.h"
 #include "base/runtime/clock.h"
 #include "base/runtime/gate.h"
 #include "engine/output_sink.h"
@@ -19,6 +20,7 @@
 #include "server/core/engine_port.h"
 #include "server/core/lifecycle.h"
 #include "server/core/live_requests.h"
+#include "server/core/request_names.h"
 #include "server/core/response_stream.h"
 #include "server/core/served_model.h"
 #include "server/core/server_metrics.h"
@@ -37,8 +39,11 @@ struct PipelineOptions {
   std::int32_t num_text_threads = 2;  // 0: RunPendingText does the work, for tests
   std::int64_t max_text_calls = 64;   // Tokenize and Detokenize calls at once, in even shares
   std::int64_t slow_reader_grace_nanos = 10'000'000'000;
-  std::uint64_t boot_id =
-      0;  // random; tells this process's request ids and drawn seeds from another's
+  // What a full step takes and computes. Fixed at the start: what is measured would tell a tenant
+  // how busy the others are. 0 ns: no deadline that is still to come is too soon.
+  std::int64_t step_nanos = 0;
+  std::int32_t tokens_per_step = 1;
+  base::Digest256 naming_secret{};  // random; from it follow request ids and drawn seeds
 };
 
 // Tenants as a reload wants them, by TenantId; names and their order stay.
@@ -127,11 +132,12 @@ class Pipeline final : public engine::OutputSink, private StreamOwner, private S
   absl::StatusOr<ResponseStreamRef> TryStart(const Principal& caller, CallInput& input,
                                              ReplyListener& listener);
   absl::StatusOr<scheduler::NewRequest> MakeRequest(const Principal& caller, const CallInput& input,
-                                                    base::RequestId id,
+                                                    const RequestName& name,
                                                     const scheduler::ModelLimits& limits) const;
   absl::Status CheckPromptSize(const PromptInput& prompt) const;
-  ResponseStreamRef MakeStream(const scheduler::NewRequest& request, CallInput& input,
-                               ReplyListener& listener);
+  absl::Status CheckDeadline(const scheduler::NewRequest& request) const;
+  ResponseStreamRef MakeStream(const scheduler::NewRequest& request, const RequestName& name,
+                               CallInput& input, ReplyListener& listener);
   absl::Status Prepare(ResponseStream& stream, Preparation& preparation);
   absl::Status Submit(ResponseStream& stream, scheduler::NewRequest request);
   absl::Status ComputeOwn(CallInput input,
@@ -147,12 +153,12 @@ class Pipeline final : public engine::OutputSink, private StreamOwner, private S
   EnginePort* engine_ = nullptr;
 
   ServerMetrics metrics_;
-  std::atomic<std::uint64_t> next_id_{1};
   std::atomic<bool> engine_failed_{false};
   AdmissionGate gate_;
   TenantLimits limits_;
   base::Gate submissions_;
   std::vector<std::unique_ptr<base::Gate>> text_calls_;  // by tenant
+  RequestNames names_;
   LiveRequests live_;
   // The operators' thread alone.
   std::vector<TenantBounds> bounds_;       // of the gate

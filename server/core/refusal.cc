@@ -50,6 +50,18 @@ absl::Status QueueFull(std::string_view tenant, std::string_view what) {
   return status;
 }
 
+absl::Status DeadlineTooSoon(std::string_view tenant, const TimeInQueue& time) {
+  constexpr double kNanosPerMilli = 1e6;
+  return WithReason(
+      absl::DeadlineExceededError(absl::StrCat(
+          "tenant ", ToAbsl(tenant), " has ", time.tokens,
+          " prompt tokens queued, this request's included; they take ", time.steps, " steps of ",
+          static_cast<double>(time.step_nanos) / kNanosPerMilli, " ms, and the deadline leaves ",
+          static_cast<double>(time.left_nanos) / kNanosPerMilli,
+          " ms; give it more time or send it later")),
+      reason::kDeadlineTooSoon);
+}
+
 std::string TenantOf(const absl::Status& status) {
   const auto payload = status.GetPayload(ToAbsl(kTenantPayload));
   return payload.has_value() ? std::string(*payload) : std::string();

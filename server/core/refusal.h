@@ -24,6 +24,7 @@ inline constexpr std::string_view kNoChatTemplate = "NO_CHAT_TEMPLATE";
 inline constexpr std::string_view kInvalidField = "INVALID_FIELD";
 inline constexpr std::string_view kMalformedRequest = "MALFORMED_REQUEST";
 inline constexpr std::string_view kCancelled = "CANCELLED_BY_CALLER";
+inline constexpr std::string_view kDeadlineTooSoon = "DEADLINE_TOO_SOON";
 inline constexpr std::string_view kDeadlineWhileQueued = "DEADLINE_WHILE_QUEUED";
 inline constexpr std::string_view kDeadlineWhileGenerating = "DEADLINE_WHILE_GENERATING";
 inline constexpr std::string_view kSlowConsumer = "SLOW_CONSUMER";
@@ -47,6 +48,12 @@ std::optional<std::int64_t> RetryAfterMsOf(const absl::Status& status);
 absl::Status Unavailable(std::string_view reason, std::string_view text);
 // RESOURCE_EXHAUSTED with the retry hint, about this tenant: it has `what`.
 absl::Status QueueFull(std::string_view tenant, std::string_view what);
+// What a tenant's queue takes at the least, beside what a deadline leaves.
+struct TimeInQueue {
+  std::int64_t tokens = 0, steps = 0, step_nanos = 0, left_nanos = 0;
+};
+// DEADLINE_EXCEEDED before any work is done.
+absl::Status DeadlineTooSoon(std::string_view tenant, const TimeInQueue& time);
 // The tenant of a QueueFull; empty otherwise.
 std::string TenantOf(const absl::Status& status);
 absl::Status ModelNotFound(std::string_view asked, std::string_view served);

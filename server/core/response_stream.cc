@@ -362,7 +362,7 @@ ResponseStream::Taken ResponseStream::Take(ReplyPart& part) {
   return taken;
 }
 
-void ResponseStream::Cancel() { RequestEnd(FinishReason::kCancelled, /*discard=*/true); }
+void ResponseStream::Cancel(FinishReason why) { RequestEnd(why, /*discard=*/true); }
 
 void ResponseStream::RequestEnd(FinishReason why, bool discard) {
   bool tell_engine = false;

@@ -133,7 +133,7 @@ class ResponseStream : public std::enable_shared_from_this<ResponseStream> {
   // the end; afterwards always.
   Taken Take(ReplyPart& part);
   // The caller is gone: the request ends, what it produced is dropped. Idempotent, in every state.
-  void Cancel();
+  void Cancel(scheduler::FinishReason why = scheduler::FinishReason::kCancelled);
 
   // --- the monitor
   // Ends a request whose reader has left the buffer full, and closes an ended one nobody has read,

@@ -11,6 +11,7 @@
 #include "base/runtime/log.h"
 #include "base/status_macros.h"
 #include "server/core/refusal.h"
+#include "server/grpc/request_conversion.h"
 #include "server/grpc/status_mapping.h"
 
 namespace pagoda::server {
@@ -25,6 +26,7 @@ void Fill(const engine::EngineStats& from, v1::Stats& to) {
   blocks.set_sealed(scheduler.blocks_sealed);
   blocks.set_cached(scheduler.blocks_cached);
   blocks.set_retiring(scheduler.blocks_retiring);
+  blocks.set_public_(scheduler.blocks_public);
   to.mutable_requests()->set_waiting(scheduler.num_waiting);
   to.mutable_requests()->set_running(scheduler.num_running);
   v1::EngineStats& steps = *to.mutable_engine();
@@ -66,12 +68,14 @@ absl::Status NotBuilt(absl::string_view what) {
 }  // namespace
 
 ::grpc::ServerUnaryReactor* AdminService::GetStats(::grpc::CallbackServerContext* context,
-                                                   const v1::GetStatsRequest* /*request*/,
+                                                   const v1::GetStatsRequest* request,
                                                    v1::Stats* response) {
   ::grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   const Pipeline* pipeline = desk_.installed();
-  if (pipeline == nullptr) {
-    reactor->Finish(ToGrpcStatus(Loading()));
+  absl::Status refusal = CheckFieldsKnown(*request);
+  if (pipeline == nullptr) refusal = Loading();
+  if (!refusal.ok()) {
+    reactor->Finish(ToGrpcStatus(refusal));
     return reactor;
   }
   Fill(pipeline->engine_stats(), *response);
@@ -85,18 +89,23 @@ absl::Status NotBuilt(absl::string_view what) {
 }
 
 AdminService::Reactor* AdminService::Post(Context& context,
+                                          const google::protobuf::Message& request,
                                           std::function<absl::Status()> command) const {
   Reactor* reactor = context.DefaultReactor();
-  if (operations_.desk == nullptr) {
-    reactor->Finish(ToGrpcStatus(NotBuilt("this server takes no commands")));
+  absl::Status refusal = CheckFieldsKnown(request);
+  if (operations_.desk == nullptr) refusal = NotBuilt("this server takes no commands");
+  if (!refusal.ok()) {
+    reactor->Finish(ToGrpcStatus(refusal));
     return reactor;
   }
   const bool posted = operations_.desk->TryPost(
       [reactor, command = std::move(command)] { reactor->Finish(ToGrpcStatus(command())); });
   if (!posted) {
-    reactor->Finish(ToGrpcStatus(WithRetryAfter(
+    const absl::Status later = WithRetryAfter(
         absl::ResourceExhaustedError("other commands wait already, or the server is stopping"),
-        kRetryAfterMs)));
+        kRetryAfterMs);
+    AddTrailers(later, context);
+    reactor->Finish(ToGrpcStatus(later));
   }
   return reactor;
 }
@@ -104,7 +113,7 @@ AdminService::Reactor* AdminService::Post(Context& context,
 AdminService::Reactor* AdminService::FlushPrefixCache(Context* context,
                                                       const v1::FlushPrefixCacheRequest* request,
                                                       v1::FlushPrefixCacheResponse* response) {
-  return Post(*context, [this, request, response]() -> absl::Status {
+  return Post(*context, *request, [this, request, response]() -> absl::Status {
     Pipeline* pipeline = desk_.installed();
     if (pipeline == nullptr) return Loading();
     std::optional<std::string> tenant;
@@ -117,9 +126,9 @@ AdminService::Reactor* AdminService::FlushPrefixCache(Context* context,
   });
 }
 
-AdminService::Reactor* AdminService::Reload(Context* context, const v1::ReloadRequest*,
+AdminService::Reactor* AdminService::Reload(Context* context, const v1::ReloadRequest* request,
                                             v1::ReloadResponse* response) {
-  return Post(*context, [this, response]() -> absl::Status {
+  return Post(*context, *request, [this, response]() -> absl::Status {
     if (!operations_.reload) return NotBuilt("this server has nothing to reload");
     PAGODA_ASSIGN_OR_RETURN(const ReloadReport report, operations_.reload());
     response->set_in_effect(report.in_effect);
@@ -128,18 +137,20 @@ AdminService::Reactor* AdminService::Reload(Context* context, const v1::ReloadRe
   });
 }
 
-AdminService::Reactor* AdminService::Drain(Context* context, const v1::DrainRequest*,
+AdminService::Reactor* AdminService::Drain(Context* context, const v1::DrainRequest* request,
                                            v1::DrainResponse*) {
   Reactor* reactor = context->DefaultReactor();
-  if (operations_.drain) operations_.drain();
-  reactor->Finish(operations_.drain ? ::grpc::Status::OK
-                                    : ToGrpcStatus(NotBuilt("this server takes no commands")));
+  absl::Status refusal = CheckFieldsKnown(*request);
+  if (!operations_.drain) refusal = NotBuilt("this server takes no commands");
+  if (refusal.ok()) operations_.drain();
+  reactor->Finish(ToGrpcStatus(refusal));
   return reactor;
 }
 
-AdminService::Reactor* AdminService::DumpJournal(Context* context, const v1::DumpJournalRequest*,
+AdminService::Reactor* AdminService::DumpJournal(Context* context,
+                                                 const v1::DumpJournalRequest* request,
                                                  v1::DumpJournalResponse* response) {
-  return Post(*context, [this, response]() -> absl::Status {
+  return Post(*context, *request, [this, response]() -> absl::Status {
     if (!operations_.dump_journal) return NotBuilt("this server keeps no journal");
     PAGODA_ASSIGN_OR_RETURN(const JournalReport report, operations_.dump_journal());
     base::LogInfo(absl::StrCat("journal written to ", report.path, ", ", report.bytes, " bytes"));

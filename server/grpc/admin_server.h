@@ -38,8 +38,10 @@ class AdminService final : public v1::AdminService::CallbackService {
                        v1::DumpJournalResponse* response) override;
 
  private:
-  // Has `command` carried out, and the call finished with what it returns.
-  Reactor* Post(Context& context, std::function<absl::Status()> command) const;
+  // Has `command` carried out, and the call finished with what it returns. Not when the request has
+  // a field that is not known: a command narrowed by what is passed over would do too much.
+  Reactor* Post(Context& context, const google::protobuf::Message& request,
+                std::function<absl::Status()> command) const;
 
   const FrontDesk& desk_;
   const Operations operations_;

@@ -1,5 +1,6 @@
 #include "server/grpc/grpc_server.h"
 
+#include <google/protobuf/stubs/logging.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/server_builder.h>
@@ -82,6 +83,8 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcServerOp
     return true;
   }();
   PAGODA_CHECK(reflection);
+  // It writes a line of its own for a text that is not UTF-8, whoever sends one.
+  google::protobuf::SetLogHandler(nullptr);
   std::unique_ptr<GrpcServer> made(new GrpcServer(desk, clock));
   PAGODA_ASSIGN_OR_RETURN(auto credentials, MakeDoorCredentials(options.tls, made->gate_));
   ::grpc::ServerBuilder builder;

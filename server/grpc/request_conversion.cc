@@ -19,9 +19,6 @@ absl::Status NotBuilt(std::string_view field) {
 template <typename Request>
 absl::Status CheckBuilt(const Request& request) {
   if (!request.options().adapter().empty()) return NotBuilt("options.adapter");
-  if (request.options().skip_reading_prefix_cache()) {
-    return NotBuilt("options.skip_reading_prefix_cache");
-  }
   if (request.sampling().has_structured_output()) return NotBuilt("sampling.structured_output");
   if (request.stop().has_thinking_token_budget()) return NotBuilt("stop.thinking_token_budget");
   if (request.stop().has_repetition_detection()) return NotBuilt("stop.repetition_detection");
@@ -82,6 +79,9 @@ absl::StatusOr<CallInput> SharedParts(const Request& request) {
   SetOutput(request.output(), input);
   const v1::RequestOptions& options = request.options();
   if (options.has_priority()) input.fields.priority = options.priority();
+  if (options.has_skip_reading_prefix_cache()) {
+    input.fields.skip_reading_prefix_cache = options.skip_reading_prefix_cache();
+  }
   if (options.has_cache_salt()) input.cache_salt = options.cache_salt();
   input.client_request_id = options.client_request_id();
   return input;

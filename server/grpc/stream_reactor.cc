@@ -1,5 +1,6 @@
 #include "server/grpc/stream_reactor.h"
 
+#include <chrono>
 #include <utility>
 
 #include "base/check.h"
@@ -32,8 +33,12 @@ void StreamReactor::OnWriteDone(bool ok) {
   Pump();
 }
 
+// gRPC tells of a deadline that has passed as of a caller that went.
 void StreamReactor::OnCancel() {
-  if (stream_ != nullptr) stream_->Cancel();
+  if (stream_ == nullptr) return;
+  const bool is_late = std::chrono::system_clock::now() >= context_.deadline();
+  stream_->Cancel(is_late ? scheduler::FinishReason::kDeadline
+                          : scheduler::FinishReason::kCancelled);
 }
 
 void StreamReactor::OnDone() {

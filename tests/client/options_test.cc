@@ -64,6 +64,7 @@ TEST(Options, EverySamplingAndStopFlagArrives) {
                                  "",
                                  "--priority",
                                  "-3",
+                                 "--skip-reading-prefix-cache",
                                  "--deadline",
                                  "1.5",
                                  "--json",
@@ -71,6 +72,7 @@ TEST(Options, EverySamplingAndStopFlagArrives) {
                                  "h:1"});
   EXPECT_EQ(options.command, Command::kGenerate);
   EXPECT_EQ(options.prompt, "hi");
+  EXPECT_TRUE(options.skip_reading_prefix_cache);
   EXPECT_EQ(options.sampling.temperature, 0.0f);
   EXPECT_EQ(options.sampling.top_p, 0.5f);
   EXPECT_EQ(options.sampling.top_k, -1);

@@ -309,6 +309,8 @@ TEST(ServerProcess, EveryRequestIsOneLineOfTheLogAndNoWordOfIt) {
     bad.mutable_stop()->add_stop("MARKERWORD");
     bad.mutable_stop()->add_stop_token_ids(1'000'000);
     EXPECT_EQ(server.Generate(bad).status.error_code(), StatusCode::INVALID_ARGUMENT);
+    bad.set_text("MARKERWORD\xFF\xFE");
+    EXPECT_EQ(server.Generate(bad).status.error_code(), StatusCode::INVALID_ARGUMENT);
     ::grpc::ClientContext context;
     auto reader = server.stub->Generate(&context, ChainRequest(400));
     v1::GenerateResponse first;

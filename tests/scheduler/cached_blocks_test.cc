@@ -42,6 +42,16 @@ TEST(CachedBlocks, D8AFlushWhileOneStreamRunsAndOnePrefillIsHalfDoneChangesNoRep
   EXPECT_EQ(world.ended("half2").receipt.cached_tokens, 6);
 }
 
+// What a request holds is found by nobody any more, and goes with the request: it is not counted.
+TEST(CachedBlocks, D8AFlushSaysHowManyBlocksItFreed) {
+  World world(TwoTenants());
+  world.Run("add a prompt=8 max=1\n run\n add held from=50 prompt=12 max=9\n step\n done\n");
+  world.Said();
+  world.Run("flush 0\n");
+  EXPECT_EQ(world.Said(), "dropped 2\n");
+  world.Run("run\n");
+}
+
 TEST(CachedBlocks, WhatAFlushFreesIsZeroedByTheNextPlanThoughNobodyAsks) {
   World world(TwoTenants());
   world.Run("add a prompt=8 max=1\n run\n flush 0\n");

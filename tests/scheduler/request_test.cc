@@ -148,7 +148,7 @@ TEST(NewRequest, E1RefusesWhatCanNeverFitThePoolWithBothNumbers) {
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(base::ReasonOf(status), kReasonKvPoolTooSmall);
   EXPECT_THAT(std::string(status.message()), HasSubstr("57 KV blocks"));
-  EXPECT_THAT(std::string(status.message()), HasSubstr("can give it 39"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("can hold 39"));
   // The last token's KV is never written, so an exact fit is one token longer than the pool.
   EXPECT_TRUE(request.AttachPrompt(std::span(prompt).first(39 * 16 + 1 - 8), limits).ok());
   EXPECT_EQ(request.WorstCaseBlocks(16), 39);
@@ -170,7 +170,7 @@ TEST(NewRequest, TheWorstCaseOfSeveralChoicesHoldsThePromptsFullBlocksOnce) {
   EXPECT_EQ(base::ReasonOf(status), kReasonKvPoolTooSmall);
   EXPECT_THAT(std::string(status.message()), HasSubstr("11 KV blocks"));
   EXPECT_THAT(std::string(status.message()), HasSubstr("3 choices"));
-  EXPECT_THAT(std::string(status.message()), HasSubstr("can give it 10"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("can hold 10"));
   fields.max_tokens.reset();
   NewRequest cut = Created(fields);
   ASSERT_TRUE(cut.AttachPrompt(Ascending(1, 10), limits).ok());

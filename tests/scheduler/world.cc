@@ -111,6 +111,7 @@ void World::Add(const Words& words) {
     sketch.fields.deadline = base::Instant::FromNanos(number("deadline"));
   }
   if (options.contains("n")) sketch.fields.n = number("n");
+  if (options.contains("skip")) sketch.fields.skip_reading_prefix_cache = number("skip") == 1;
   if (options.contains("salt")) sketch.salt = options["salt"];
   if (options.contains("tenant")) sketch.tenant = static_cast<std::uint32_t>(number("tenant"));
   sketch.id = names_.size() + 1;

@@ -16,7 +16,7 @@ namespace pagoda::scheduler::testing {
 // A scheduler and the digest model, driven by a script and answering in text, for tests that read
 // as stories. One command a line:
 //   add NAME prompt=N [from=T] max=N [salt=S] [priority=P] [deadline=T] [n=N]
-//       [tenant=I]          prompt: N ascending tokens from T (default 1)
+//       [tenant=I] [skip=1] prompt: N ascending tokens from T (default 1)
 //   step                    plan and submit; says the plan, or "nothing"
 //   done                    the oldest step is complete and fenced; says who ended
 //   complete, fence         the two halves of done

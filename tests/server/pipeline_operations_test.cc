@@ -158,6 +158,41 @@ TEST_F(ChangingTenants, KeysAreMadeUnderTheEpochOfTheirTenant) {
   }
 }
 
+// The ids that alpha sees and the seeds that it is given, in two lives: beside beta and without.
+TEST_F(ChangingTenants, WhatAReplyShowsDoesNotCountOthersRequests) {
+  World::Options options;
+  for (const char* name : {"alpha", "beta"}) {
+    options.tenants.push_back({.name = name,
+                               .token_digests = {base::DigestOfToken(absl::StrCat(name, "-token"))},
+                               .certificate_names = {}});
+  }
+  const auto life = [&](int num_of_beta) {
+    World world(options);
+    std::vector<std::pair<std::string, std::uint64_t>> seen;
+    const auto ask = [&](const char* header) {
+      const auto caller =
+          world.authenticator.Authenticate({.authorization = {header}, .certificate_names = {}});
+      FakeReader reader;
+      auto stream = world.pipeline.Start(*caller, World::Ids({1}), reader);
+      PAGODA_CHECK(stream.ok());
+      world.RunText();
+      world.engine.ReadMail();
+      const base::RequestId id = (*stream)->identity().id;
+      std::pair shown((*stream)->identity().wire_id, world.engine.request(id).sampling().seed);
+      world.engine.Finish(id, scheduler::FinishReason::kStop);
+      world.RunText();
+      EXPECT_TRUE(EndOf(**stream).ok());
+      return shown;
+    };
+    for (int i = 0; i < 4; ++i) {
+      seen.push_back(ask("Bearer alpha-token"));
+      for (int other = 0; other < num_of_beta; ++other) ask("Bearer beta-token");
+    }
+    return seen;
+  };
+  EXPECT_EQ(life(3), life(0));
+}
+
 TEST_F(ChangingTenants, ATenantsTextCallsAreItsShareOfAll) {
   const auto call = [&] {
     return MakeDetokenizeCall({0}, true, world_.pipeline.model(),

@@ -296,6 +296,41 @@ TEST(Pipeline, ADeadlineThatPassedBeforePreparationEndsTheRequestThere) {
   EXPECT_EQ(base::ReasonOf(status), reason::kDeadlineWhileQueued);
 }
 
+// Ten tokens of the tenant wait, twelve with this request's own: three steps of four.
+TEST(Pipeline, ADeadlineThatTheTenantsOwnQueueCannotMeetIsRefusedBeforeTheEngine) {
+  World::Options options;
+  options.step_millis = 7;
+  World world(options);
+  FakeReader first_reader;
+  const auto first = world.MustStart(World::Ids(std::vector<base::TokenId>(10, 1)), first_reader);
+  for (const auto& [millis, fits] : {std::pair(20, false), std::pair(21, true)}) {
+    FakeReader reader;
+    CallInput input = World::Ids({0, 1});
+    input.fields.deadline = world.clock.Now().PlusMillis(millis);
+    auto stream = world.pipeline.Start(world.caller, std::move(input), reader);
+    ASSERT_TRUE(stream.ok());
+    world.RunText();
+    world.engine.ReadMail();
+    EXPECT_EQ(world.engine.num_live(), fits ? 2u : 1u);
+    if (fits) {
+      world.engine.Finish((*stream)->identity().id, scheduler::FinishReason::kStop);
+      world.RunText();
+      EXPECT_TRUE(EndOf(**stream).ok());
+      continue;
+    }
+    const absl::Status status = EndOf(**stream);
+    EXPECT_EQ(status.code(), StatusCode::kDeadlineExceeded);
+    EXPECT_EQ(base::ReasonOf(status), reason::kDeadlineTooSoon);
+    EXPECT_THAT(
+        std::string(status.message()),
+        testing::AllOf(testing::HasSubstr("12 prompt tokens"),
+                       testing::HasSubstr("3 steps of 7 ms"), testing::HasSubstr("leaves 20 ms")));
+  }
+  first->Cancel();
+  world.engine.ReadMail();
+  world.RunText();
+}
+
 TEST(Pipeline, AnonymousRequestsHaveNamespacesOfTheirOwnAndNoKeys) {
   World::Options options;
   options.mode = Authenticator::Mode::kAnonymous;

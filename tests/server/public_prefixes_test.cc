@@ -138,6 +138,23 @@ TEST_F(PublicPrefixes, OnesThatLeaveNoRoomForARequestAreRefusedWithTheNumbers) {
                     HasSubstr("needs 3")));
 }
 
+// An isolated tenant holds no more than its reserve, however much room there is.
+TEST_F(PublicPrefixes, OneThatNoTenantMayHoldIsRefusedByNameWithTheNumbers) {
+  const std::vector<EncodedPrefix> prefixes = {{"rules", std::vector<base::TokenId>(9), {}}};
+  scheduler::SchedulerConfig scheduling;
+  scheduling.pool_blocks_per_group = {60};
+  scheduling.block_size = 4;
+  scheduling.max_model_len = 12;
+  scheduling.public_blocks = 3;
+  scheduling.tenants = {{.name = "a", .reserve_blocks = 2, .isolated = true},
+                        {.name = "b", .reserve_blocks = 3, .isolated = true}};
+  EXPECT_TRUE(CheckPrefixesAreHeld(config_, prefixes, scheduling).ok());
+  scheduling.tenants[1].reserve_blocks = 2;
+  EXPECT_THAT(CheckPrefixesAreHeld(config_, prefixes, scheduling).message(),
+              AllOf(HasSubstr("prefix rules"), HasSubstr("9 tokens, which are 3 blocks"),
+                    HasSubstr("hold more than 2"), HasSubstr("reserve-blocks")));
+}
+
 // What the cache ages is the scheduler's to test; here, that the flag reaches it.
 TEST_F(PublicPrefixes, TheFlagForOldBlocksDropsThem) {
   config_.cached_block_ttl_ms = 1;

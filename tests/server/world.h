@@ -49,6 +49,7 @@ struct World {
     std::vector<TenantCredentials> tenants = {};
     std::int32_t max_model_len = 64;
     std::int64_t max_text_calls = 2;
+    std::int64_t step_millis = 0;  // of four tokens
     bool serving = true;
     // Whose chat template writes the messages' contents one after another.
     bool chat = false;
@@ -81,7 +82,9 @@ struct World {
     made.num_text_threads = options.num_text_threads;
     made.max_text_calls = options.max_text_calls;
     made.slow_reader_grace_nanos = 10'000'000'000;
-    made.boot_id = 0xabcdef0123456789u;
+    made.step_nanos = options.step_millis * 1'000'000;
+    made.tokens_per_step = 4;
+    made.naming_secret = {0xab, 0xcd};
     return made;
   }
 

@@ -253,6 +253,7 @@ class Author {
       script.fields.deadline = AtTick(now + chance_.Roll(60));
     }
     if (chance_.OneIn(12)) script.fields.prompt_logprobs = 0;
+    if (chance_.OneIn(16)) script.fields.skip_reading_prefix_cache = true;
     script.one_request_namespace = chance_.OneIn(12);
     script.attach_keys = !chance_.OneIn(4);
     if (chance_.OneIn(6)) script.salt = std::string(1, static_cast<char>('a' + chance_.Roll(4)));

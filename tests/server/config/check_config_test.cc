@@ -47,7 +47,8 @@ TEST(CheckConfig, TheAdminServiceIsForThisMachineOnly) {
   config.model = PAGODA_SOURCE_DIR "/CMakeLists.txt";
   config.admin_listen = "127.0.0.1:0";
   EXPECT_TRUE(CheckConfig(config).ok());
-  for (const char* listen : {"0.0.0.0:8471", "127.0.0.1", "127.0.0.1:x"}) {
+  for (const char* listen :
+       {"0.0.0.0:8471", "127.0.0.1", "127.0.0.1:x", "127.0.0.1.example:8471"}) {
     config.admin_listen = listen;
     const absl::Status status = CheckConfig(config);
     EXPECT_NE(status.message().find("--admin-listen"), absl::string_view::npos) << listen;

@@ -110,6 +110,7 @@ TEST_F(ConfigTest, WhatIsPrintedOfEveryKeyIsReadBackTheSame) {
                                           "--admin-listen=127.0.0.1:1",
                                           "--drain-timeout=1.5",
                                           "--slow-reader-grace=2.5",
+                                          "--step-time=0.25",
                                           "--max-request-size=1MiB",
                                           "--min-ping-interval=3.5",
                                           "--journal-dir=/a folder",

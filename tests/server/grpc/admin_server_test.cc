@@ -29,7 +29,8 @@ TEST(AdminServer, TellsTheEnginesAndThePipelinesCounts) {
                       .blocks_sealed = 12,
                       .blocks_cached = 13,
                       .blocks_retiring = 14,
-                      .blocks_total = 61,
+                      .blocks_public = 9,
+                      .blocks_total = 70,
                       .num_preemptions = 4,
                       .num_evictions = 5};
   world.engine.SetStats(engine);
@@ -42,10 +43,10 @@ TEST(AdminServer, TellsTheEnginesAndThePipelinesCounts) {
   v1::Stats stats;
   ASSERT_TRUE(GetStats(**admin, stats).ok());
   const v1::BlockStats& blocks = stats.blocks();
-  EXPECT_EQ(blocks.total(), 61);
-  EXPECT_EQ(
-      1 + blocks.free() + blocks.owned() + blocks.sealed() + blocks.cached() + blocks.retiring(),
-      blocks.total());
+  EXPECT_EQ(blocks.total(), 70);
+  EXPECT_EQ(1 + blocks.free() + blocks.owned() + blocks.sealed() + blocks.cached() +
+                blocks.retiring() + blocks.public_(),
+            blocks.total());
   EXPECT_EQ(blocks.free(), 10);
   EXPECT_EQ(stats.requests().waiting(), 2);
   EXPECT_EQ(stats.requests().running(), 3);
@@ -107,6 +108,32 @@ TEST(AdminServer, FlushesOneTenantByNameOrAllAndSaysWhatItDropped) {
   EXPECT_EQ(unknown.error_code(), ::grpc::StatusCode::NOT_FOUND);
   EXPECT_NE(unknown.error_message().find("known are alpha, beta"), std::string::npos);
   EXPECT_EQ(commanded.world.engine.flushes().size(), 2u);
+}
+
+// As a newer client would send them, to flush less than everything, say.
+TEST(AdminServer, ACommandWithAFieldThatIsNotKnownIsRefusedAndDoesNothing) {
+  Commanded commanded;
+  const auto refusal = [&](auto request, auto response, auto call) {
+    request.GetReflection()->MutableUnknownFields(&request)->AddVarint(900, 1);
+    ::grpc::ClientContext context;
+    const ::grpc::Status status = (commanded.stub.get()->*call)(&context, request, &response);
+    EXPECT_EQ(status.error_code(), ::grpc::StatusCode::UNIMPLEMENTED);
+    return status.error_message().substr(0, status.error_message().find(';'));
+  };
+  using Stub = v1::AdminService::Stub;
+  EXPECT_EQ(refusal(v1::FlushPrefixCacheRequest(), v1::FlushPrefixCacheResponse(),
+                    &Stub::FlushPrefixCache),
+            "pagoda.v1.FlushPrefixCacheRequest: this server knows no field of number 900");
+  EXPECT_EQ(refusal(v1::DrainRequest(), v1::DrainResponse(), &Stub::Drain),
+            "pagoda.v1.DrainRequest: this server knows no field of number 900");
+  EXPECT_EQ(refusal(v1::ReloadRequest(), v1::ReloadResponse(), &Stub::Reload),
+            "pagoda.v1.ReloadRequest: this server knows no field of number 900");
+  EXPECT_EQ(refusal(v1::DumpJournalRequest(), v1::DumpJournalResponse(), &Stub::DumpJournal),
+            "pagoda.v1.DumpJournalRequest: this server knows no field of number 900");
+  EXPECT_EQ(refusal(v1::GetStatsRequest(), v1::Stats(), &Stub::GetStats),
+            "pagoda.v1.GetStatsRequest: this server knows no field of number 900");
+  EXPECT_TRUE(commanded.world.engine.flushes().empty());
+  EXPECT_EQ(commanded.num_drains.load(), 0);
 }
 
 TEST(AdminServer, ReloadsAndDrainsAndSaysWhereItsJournalIs) {

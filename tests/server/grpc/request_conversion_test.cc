@@ -40,8 +40,6 @@ TEST(RequestConversion, WhatIsNotBuiltIsRefusedByName) {
   };
   using Request = v1::GenerateRequest;
   EXPECT_EQ(refused([](Request& r) { r.mutable_options()->set_adapter("x"); }), "options.adapter");
-  EXPECT_EQ(refused([](Request& r) { r.mutable_options()->set_skip_reading_prefix_cache(true); }),
-            "options.skip_reading_prefix_cache");
   EXPECT_EQ(refused([](Request& r) {
               r.mutable_sampling()->mutable_structured_output()->set_regex("a+");
             }),
@@ -117,8 +115,10 @@ TEST(RequestConversion, WhatIsDrawnAndShownArrives) {
   EXPECT_FALSE(input->fields.prompt_logprobs.has_value());
   EXPECT_FALSE(input->fields.allowed_token_ids.has_value());
   EXPECT_FALSE(input->output.echo);
+  EXPECT_FALSE(input->fields.skip_reading_prefix_cache.has_value());
 
   request.set_text("x");
+  request.mutable_options()->set_skip_reading_prefix_cache(true);
   request.mutable_sampling()->mutable_allowed_token_ids();  // there, and empty
   request.mutable_sampling()->add_bad_words("b");
   request.mutable_output()->set_logprobs(0);
@@ -129,6 +129,7 @@ TEST(RequestConversion, WhatIsDrawnAndShownArrives) {
   ASSERT_TRUE(input.ok());
   EXPECT_EQ(input->fields.logprobs, 0);
   EXPECT_EQ(input->fields.prompt_logprobs, 0);
+  EXPECT_EQ(input->fields.skip_reading_prefix_cache, true);
   ASSERT_TRUE(input->fields.allowed_token_ids.has_value());
   EXPECT_TRUE(input->fields.allowed_token_ids->empty());
   EXPECT_EQ(input->bad_words, (std::vector<std::string>{"b"}));
