@@ -82,7 +82,8 @@ TEST_F(SafetensorsFolderG1, ASoundPairOfShardsGivesEveryTensorOnce) {
 
 TEST_F(SafetensorsFolderG1, AMissingShardIsNamed) {
   shards_.erase(kSecond);
-  EXPECT_THAT(Refusal(), AllOf(HasSubstr(kSecond), HasSubstr("is missing"), HasSubstr("2 shards; fetch it too")));
+  EXPECT_THAT(Refusal(), AllOf(HasSubstr(kSecond), HasSubstr("is missing"),
+                               HasSubstr("2 shards; fetch it too")));
 }
 
 TEST_F(SafetensorsFolderG1, AShardThatWasCutOrGrewIsRefusedWithItsSizes) {

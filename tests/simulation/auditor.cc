@@ -124,7 +124,8 @@ void Auditor::Observe() {
       book.released_at = book.released_last = observations_;
       book.released_after = begun_;
       book.released_before = now_;
-      book.released_from = book.holder;
+      // Another may have adopted it in the same call from the one that ended, and let it go later.
+      book.released_from = may_hide ? kNobody : book.holder;
       book.released_index = book.table_index;
     }
     if (may_hide && now == BlockState::kRetiring) {
