@@ -57,7 +57,6 @@ enum class Mutation : std::uint8_t {
   kEmbedOneTokenForAll,
   kAddOneRowForAll,
   kSiluMulSwapsItsFactors,
-  kSampleReducesInOneHalf,
   kSampleTopKKeepsOneMore,
   kSampleTopPKeepsOneMore,
   kSampleTakesAnothersWord,

