@@ -73,10 +73,7 @@ void ForkWaiting(SchedulerState& state, const Sequence& first) {
 }
 
 void PlanForkCopies(SchedulerState& state) {
-  for (const DraftEffect& copy : state.fork_copies) {
-    state.draft.AddCopy(copy);
-    state.SequenceIn(copy.slot).last_handed_job = state.draft.job();
-  }
+  for (const DraftEffect& copy : state.fork_copies) state.draft.AddCopy(copy);
   state.fork_copies.clear();
 }
 

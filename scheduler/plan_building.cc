@@ -27,7 +27,9 @@ Range AppendAll(std::vector<T>& items, std::span<const T> more) {
   return range;
 }
 
-void WriteMemoryEffects(const SchedulerState& state, StepPlan& plan) {
+// A copy names its block only now: one that left the draft with its sequence must not keep the block
+// waiting for a job that may never be.
+void WriteMemoryEffects(SchedulerState& state, StepPlan& plan) {
   for (const DraftEffect& effect : state.draft.effects()) {
     if (effect.source == base::kNullBlock) {
       const std::uint32_t index = Append(plan.zeros, {kOnlyGroup, effect.block});
@@ -36,6 +38,7 @@ void WriteMemoryEffects(const SchedulerState& state, StepPlan& plan) {
       const std::uint32_t index =
           Append(plan.copies, {kOnlyGroup, effect.source, effect.block, effect.num_slots});
       Append(plan.memory_effects, {MemoryEffect::Kind::kCopy, index});
+      if (state.IsRunning(effect.slot)) state.SequenceIn(effect.slot).last_handed_job = plan.job;
     }
   }
 }

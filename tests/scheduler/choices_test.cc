@@ -10,6 +10,7 @@
 namespace pagoda::scheduler::testing {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 TEST(Choices, ThePromptIsComputedOnceAndItsPartialBlockIsCopiedForTheOthers) {
@@ -170,6 +171,21 @@ TEST(Choices, ManyThatWaitedForOnePromptAreToldInSeveralPlansWhenItIsLong) {
   }
   world.Run("run\n");
   EXPECT_EQ(world.ended("b15").receipt.generated_tokens, 2);
+}
+
+// The copies for b's further choices are drafted and leave the draft with b, which gives way to a.
+// That plan stays empty, so its job never comes: nothing of b may wait for it.
+TEST(Choices, CopiesThatLeaveAnEmptyPlanKeepNoBlockWaiting) {
+  SchedulerConfig config = SmallConfig(9, 4, 4);
+  config.tenants = {{.name = "t", .reserve_blocks = 4, .isolated = true}};
+  World world(config);
+  world.Run("add a prompt=4 max=9\n add b from=50 prompt=1 max=3 n=3\n step\n complete\n");
+  EXPECT_THAT(world.Said(), AllOf(HasSubstr("a: compute 0..3"), HasSubstr("b: compute 0..0")));
+  world.Run("step\n");
+  EXPECT_EQ(world.Said(), "nothing\n");
+  world.Run("cancel a\n fence\n run\n");
+  EXPECT_EQ(world.ended("b").receipt.generated_tokens, 9);
+  EXPECT_EQ(world.scheduler().stats().blocks_retiring, 0);
 }
 
 }  // namespace

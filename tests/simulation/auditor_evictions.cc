@@ -127,7 +127,10 @@ const char* Auditor::FaultOfRecency(std::uint32_t evicted) const {
     if (kept.released_last < gone.released_at) {
       return "audit: an eviction passes over a block that was released earlier";
     }
-    const bool of_one_sequence = kept.released_at == gone.released_at &&
+    // One that was adopted again may have been let go by another, later.
+    const bool was_seen =
+        kept.released_last == kept.released_at && gone.released_last == gone.released_at;
+    const bool of_one_sequence = was_seen && kept.released_at == gone.released_at &&
                                  kept.released_from == gone.released_from &&
                                  gone.released_from != kNobody;
     if (of_one_sequence && kept.released_index >= gone.released_index) {
