@@ -187,7 +187,7 @@ TEST(JournalReplay, AFaultInTheSchedulerMakesOtherDecisions) {
     const auto mutant = FindMutant(name);
     ASSERT_TRUE(mutant.has_value()) << name;
     int num_seen = 0;
-    for (std::uint64_t seed = 1; seed <= 40 && num_seen == 0; ++seed) {
+    for (std::uint64_t seed = 1; seed <= 400 && num_seen == 0; ++seed) {
       Recorded life(seed);
       const auto stored = engine::DecodeJournal(life.Dump());
       const ChildReport report = RunInChild(
