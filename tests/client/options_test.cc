@@ -135,7 +135,7 @@ TEST(Options, MistakesExitWithTheUsageCodeAndNameTheFlag) {
 }
 
 TEST(Options, AWholeNumberOutOfRangeIsRefusedWithTheRange) {
-  const auto text = [](std::vector<std::string> arguments) {
+  const auto text = [](const std::vector<std::string>& arguments) {
     const auto parsed = ParseCommandLine(arguments);
     const auto* const exit = std::get_if<EarlyExit>(&parsed);
     return exit != nullptr && exit->code == kExitUsage ? exit->text : "taken";
