@@ -27,8 +27,8 @@ Range AppendAll(std::vector<T>& items, std::span<const T> more) {
   return range;
 }
 
-// A copy names its block only now: one that left the draft with its sequence must not keep the block
-// waiting for a job that may never be.
+// A copy names its block only now: one that left the draft with its sequence must not keep the
+// block waiting for a job that may never be.
 void WriteMemoryEffects(SchedulerState& state, StepPlan& plan) {
   for (const DraftEffect& effect : state.draft.effects()) {
     if (effect.source == base::kNullBlock) {
