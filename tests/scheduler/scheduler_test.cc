@@ -138,7 +138,7 @@ TEST(Scheduler, ARequestThatSkipsTheCacheComputesItsPromptAndLeavesItForOthers) 
   EXPECT_EQ(world.ended("c").receipt.cached_tokens, 8);
 }
 
-// Neither is what another is just computing waited for, nor what it lost to a preemption looked up.
+// What another is just computing is not waited for.
 TEST(Scheduler, ARequestThatSkipsTheCacheWaitsForNobody) {
   World world(SmallConfig(20, 4, 4));
   world.Run("add a prompt=9 max=2\n add b prompt=9 max=2 skip=1\n");
