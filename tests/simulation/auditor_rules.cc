@@ -297,7 +297,10 @@ void Auditor::CheckProgress(const StepPlan* plan) {
     const Runner* oldest = OldestPlannable(t);
     if (oldest == nullptr) continue;
     const scheduler::NewRequest& request = *state_.requests[oldest->place].request;
-    const bool is_within = request.WorstCaseBlocks(state_.config.block_size) <= tenants_[t].reserve;
+    // Of the shares before the plan and those that the plan put into force, the smaller.
+    const std::int32_t reserve =
+        std::min(tenants_[t].reserve, state_.tenants[t].config.reserve_blocks);
+    const bool is_within = request.WorstCaseBlocks(state_.config.block_size) <= reserve;
     if (is_within) check(oldest, /*is_of_all=*/false);
   }
 }
