@@ -110,9 +110,11 @@ void Auditor::NoteHolders() {
 
 void Auditor::Observe() {
   ++observations_;
-  // One that ended may have adopted a retiring block before, and let it go again unseen.
-  const bool may_hide =
+  // One that ended or gave way may have taken a cached or a retiring block before, and let it go
+  // again unseen.
+  const bool has_adopted =
       std::exchange(num_adoptions_, state_.counters.num_adoptions) != num_adoptions_;
+  const bool may_hide = std::exchange(was_admitted_in_vain_, false) || has_adopted;
   for (std::uint32_t block = 1; block < books_.size(); ++block) {
     Book& book = books_[block];
     const BlockState now = state_.pool.state(base::BlockId(block));
@@ -128,7 +130,7 @@ void Auditor::Observe() {
       book.released_from = may_hide ? kNobody : book.holder;
       book.released_index = book.table_index;
     }
-    if (may_hide && now == BlockState::kRetiring) {
+    if (may_hide && (now == BlockState::kRetiring || now == BlockState::kCached)) {
       book.released_last = observations_;
       book.released_before = now_;
     }
@@ -262,6 +264,15 @@ void Auditor::TakeHandOut(std::uint32_t block, const StepPlan& plan) {
   book.named_by = plan.job;
 }
 
+// More gave way in the plan than ran before it.
+bool Auditor::WasAdmittedInVain() const {
+  const auto gave_way = std::ranges::count_if(runners_, [&](const Runner& runner) {
+    const LiveRequest& live = state_.requests[runner.place];
+    return live.phase == LiveRequest::Phase::kWaiting && live.request->id == runner.id;
+  });
+  return state_.counters.num_preemptions - num_preemptions_ > gave_way;
+}
+
 void Auditor::AfterPlan(const StepPlan* plan) {
   for (std::size_t t = 0; t < tenants_.size(); ++t) {
     shares_changed_ |= tenants_[t].reserve != state_.tenants[t].config.reserve_blocks ||
@@ -285,6 +296,7 @@ void Auditor::AfterPlan(const StepPlan* plan) {
   CheckProgress(plan);
   CheckAges(plan);
   std::fill(was_zeroed_.begin(), was_zeroed_.end(), false);
+  was_admitted_in_vain_ = WasAdmittedInVain();
   Observe();
   if (plan != nullptr) begun_ = now_;
   ReadShares();

@@ -117,6 +117,7 @@ class Auditor {
   void CheckAdmissions();
   void CheckRoom(base::SlotId slot) const;
   bool IsClean() const;
+  bool WasAdmittedInVain() const;
   void TakeEffects(const scheduler::StepPlan& plan);
   void TakeHandOut(std::uint32_t block, const scheduler::StepPlan& plan);
   std::uint32_t TenantWithMore() const;
@@ -166,6 +167,7 @@ class Auditor {
   std::vector<std::uint32_t> unclaimed_;  // blocks whose takers are gone
   std::int64_t num_preemptions_ = 0;      // before it
   bool shares_changed_ = false, was_suspect_ = false, was_busy_ = false;
+  bool was_admitted_in_vain_ = false;  // and gave way before it could be seen
 };
 
 }  // namespace pagoda::simulation

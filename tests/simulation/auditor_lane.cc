@@ -100,7 +100,7 @@ void Auditor::CheckAges(const StepPlan* plan) {
   const bool is_scrubbed = plan != nullptr && !was_suspect_ && goes_at_once;
   const bool only_age_drops = OnlyAgeDrops();
   for (std::uint32_t block = 1; block < books_.size(); ++block) {
-    Book& book = books_[block];
+    const Book& book = books_[block];
     if (book.state != BlockState::kCached) continue;
     const BlockState now = state_.pool.state(base::BlockId(block));
     if (now == BlockState::kFree && only_age_drops) {
@@ -111,8 +111,6 @@ void Auditor::CheckAges(const StepPlan* plan) {
     if (now != BlockState::kCached) continue;
     PAGODA_CHECK_MSG(plan == nullptr || !goes_at_once || book.released_before > until,
                      "audit: a cached block stays after its time");
-    // One that a victim of this plan had taken was let go again, unseen.
-    if (!only_age_drops) book.released_before = now_;
   }
 }
 
