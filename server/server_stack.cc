@@ -100,6 +100,8 @@ scheduler::SchedulerConfig BaseSchedulerConfig(const ServerConfig& config, std::
   result.pool_blocks_per_group = {num_blocks};
   result.block_size = config.block_size;
   result.max_num_seqs = config.max_num_seqs;
+  // Each of a tenant's running requests may have a namespace of its own.
+  result.max_namespaces = std::max(result.max_namespaces, config.max_num_seqs);
   result.max_num_batched_tokens = config.max_num_batched_tokens;
   result.max_model_len = max_model_len;
   result.max_logit_rows_per_step = MaxLogitRows(config);
@@ -310,7 +312,6 @@ absl::Status ServerStack::CheckStart(const ServerConfig& config, std::int64_t av
                              .bytes_per_block = plan.memory.kv_bytes_per_block,
                              .blocks_per_full_request = plan.memory.BlocksPerFullRequest(),
                              .max_num_seqs = config.max_num_seqs}));
-  if (config.tenant_settings.empty() && config.prefix_settings.empty()) return absl::OkStatus();
   const std::int32_t max_model_len =
       config.max_model_len == 0 ? plan.config.context_length : config.max_model_len;
   scheduler::SchedulerConfig scheduling =

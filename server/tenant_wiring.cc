@@ -1,15 +1,55 @@
 #include "server/tenant_wiring.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/field_error.h"
 #include "base/ids.h"
 #include "scheduler/scheduler.h"
 
 namespace pagoda::server {
+namespace {
+
+// What the scheduler calls a bound, and what an operator set it with.
+struct BoundName {
+  std::string_view field, flag;
+};
+constexpr std::array kBoundNames = {
+    BoundName{"block_size", "--block-size"},
+    BoundName{"max_num_seqs", "--max-num-seqs"},
+    BoundName{"max_num_batched_tokens", "--max-num-batched-tokens"},
+    BoundName{"max_model_len", "--max-model-len"},
+    BoundName{"max_queued_requests", "--max-queued-requests"},
+    BoundName{"max_queued_tokens", "--max-queued-tokens"},
+    BoundName{"cached_block_ttl_ms", "--cached-block-ttl in milliseconds"},
+    BoundName{"public_blocks", "the blocks of --public-prefixes"},
+    BoundName{"pool_blocks", "the blocks of --kv-cache-memory"},
+    BoundName{"max_logit_rows_per_step",
+              "the rows of a step, which follow from --max-num-seqs and --max-num-batched-tokens"},
+    BoundName{"max_attention_chunks_per_step",
+              "the attention of a step, which follows from --max-model-len, --max-num-seqs and "
+              "--max-num-batched-tokens"}};
+
+// The i-th tenant's keys are called "tenants[i].reserve_blocks" and stand in the file as
+// "reserve-blocks".
+std::string OperatorsName(const std::string& field, const std::vector<TenantSettings>& tenants) {
+  for (std::size_t i = 0; i < tenants.size(); ++i) {
+    const std::string place = absl::StrCat("tenants[", i, "].");
+    if (!field.starts_with(place)) continue;
+    std::string key = field.substr(place.size());
+    std::ranges::replace(key, '_', '-');
+    return absl::StrCat("tenant ", tenants[i].name, ", ", key);
+  }
+  const auto* const found = std::ranges::find(kBoundNames, field, &BoundName::field);
+  return found == kBoundNames.end() ? field : std::string(found->flag);
+}
+
+}  // namespace
 
 std::unique_ptr<Authenticator> MakeAuthenticator(const ServerConfig& config) {
   if (!config.tenant_settings.empty()) {
@@ -61,16 +101,14 @@ std::vector<scheduler::ModelLimits> LimitsOf(const scheduler::SchedulerConfig& s
 
 absl::Status CheckScheduling(const ServerConfig& config,
                              const scheduler::SchedulerConfig& scheduling) {
-  absl::Status status = scheduler::CheckConfig(scheduling);
-  if (status.ok() || config.tenant_settings.empty()) return status;
-  std::string text(status.message());
-  for (std::size_t i = 0; i < config.tenant_settings.size(); ++i) {
-    const std::string index = absl::StrCat("tenants[", i, "].");
-    if (const std::size_t at = text.find(index); at != std::string::npos) {
-      text.replace(at, index.size(), absl::StrCat("tenant ", config.tenant_settings[i].name, ", "));
-    }
-  }
-  return absl::Status(status.code(), absl::StrCat("--tenants ", config.tenants, ": ", text));
+  const absl::Status status = scheduler::CheckConfig(scheduling);
+  const std::string field = base::FieldOf(status);
+  if (field.empty()) return status;
+  const absl::string_view rest = status.message().substr(field.size());  // ": is ..."
+  const std::string file =
+      config.tenant_settings.empty() ? "" : absl::StrCat("--tenants ", config.tenants, ": ");
+  return absl::Status(status.code(),
+                      absl::StrCat(file, OperatorsName(field, config.tenant_settings), rest));
 }
 
 absl::StatusOr<std::vector<TenantSettings>> InOrderOf(const std::vector<TenantSettings>& running,

@@ -28,8 +28,9 @@ std::vector<scheduler::TenantConfig> SchedulerTenantsOf(const std::vector<Tenant
 std::vector<scheduler::ModelLimits> LimitsOf(const scheduler::SchedulerConfig& scheduling,
                                              const scheduler::ModelLimits& model);
 
-// scheduler::CheckConfig, with tenants by their names. The config is the one that the server would
-// have with the tenants of `config`.
+// scheduler::CheckConfig, in an operator's words: tenants by their names, bounds by their flags or
+// by their keys in the file. The config is the one that the server would have with the tenants of
+// `config`.
 absl::Status CheckScheduling(const ServerConfig& config,
                              const scheduler::SchedulerConfig& scheduling);
 

@@ -5,9 +5,12 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <string>
+#include <string_view>
 
 #include "server/config/check_config.h"
+#include "server/config/tenants_file.h"
 #include "tests/fixtures/tiny_model.h"
 
 namespace pagoda::server {
@@ -77,6 +80,47 @@ TEST_F(TinyServer, ReservesThatDoNotFitThePoolAreRefusedByTheirTenantsWithBothNu
   EXPECT_NE(ServerStack::CheckStart(config_, kPlenty).message().find("tenant beta, weight"),
             absl::string_view::npos)
       << ServerStack::CheckStart(config_, kPlenty);
+}
+
+// Each running request may have a cache namespace of its own, however many run.
+TEST_F(TinyServer, AsManySequencesAsTheFlagAllowsAreStarted) {
+  config_.max_num_seqs = 4096;
+  config_.max_num_batched_tokens = 8192;
+  EXPECT_TRUE(ServerStack::CheckStart(config_, kPlenty).ok())
+      << ServerStack::CheckStart(config_, kPlenty);
+}
+
+TEST_F(TinyServer, WithoutTenantsABoundThatDoesNotDoIsRefusedByItsFlagBeforeTheLoad) {
+  config_.max_model_len = 1;
+  EXPECT_THAT(ServerStack::CheckStart(config_, kPlenty).message(),
+              HasSubstr("--max-model-len: is 1, at least 2"));
+}
+
+TEST_F(TinyServer, AReloadThatIsRefusedNamesTheTenantTheKeyAndTheNumbers) {
+  config_.tenants = config_.model + ".tenants";
+  const auto write = [&](std::string_view beta) {
+    std::ofstream(config_.tenants) << "[alpha]\n[beta]\n" << beta << "\n";
+  };
+  write("reserve-blocks = 10");
+  auto read = LoadTenants(config_);
+  ASSERT_TRUE(read.ok()) << read.status();
+  config_.tenant_settings = *std::move(read);
+  auto stack = ServerStack::Load(config_, desk_, base::SystemClock(), [] { return false; });
+  ASSERT_TRUE(stack.ok()) << stack.status();
+  ASSERT_TRUE((*stack)->Start().ok());
+  Authenticator authenticator(Authenticator::Mode::kOneTenant, {});
+  const auto refusal = [&] {
+    return std::string((*stack)->ReloadTenants(authenticator).status().message());
+  };
+  const std::string file = "--tenants " + config_.tenants + ": ";
+  write("weight = 1000");
+  EXPECT_THAT(refusal(),
+              HasSubstr(file + "--max-num-seqs: is 64, of which tenant alpha with weight "
+                               "1 of 1001 has 0; at least 1"));
+  write("reserve-blocks = 1000000");
+  EXPECT_THAT(refusal(), HasSubstr(file + "the blocks of --kv-cache-memory: is "));
+  EXPECT_THAT(refusal(), HasSubstr(", at least 10"));
+  (*stack)->Drain(base::SystemClock().Now());
 }
 
 TEST_F(TinyServer, WeightsThatDoNotFitIntoMemoryAreRefusedBeforeTheyArePackedWithBothNumbers) {
