@@ -11,6 +11,7 @@
 #include "base/runtime/log.h"
 #include "base/status_macros.h"
 #include "server/core/refusal.h"
+#include "server/grpc/reply_conversion.h"
 #include "server/grpc/request_conversion.h"
 #include "server/grpc/status_mapping.h"
 
@@ -67,33 +68,35 @@ absl::Status NotBuilt(absl::string_view what) {
 
 }  // namespace
 
-::grpc::ServerUnaryReactor* AdminService::GetStats(::grpc::CallbackServerContext* context,
-                                                   const v1::GetStatsRequest* request,
-                                                   v1::Stats* response) {
-  ::grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+AdminService::Reactor* AdminService::GetStats(Context* context, const Bytes* request,
+                                              Bytes* response) {
+  Reactor* reactor = context->DefaultReactor();
   const Pipeline* pipeline = desk_.installed();
-  absl::Status refusal = CheckFieldsKnown(*request);
-  if (pipeline == nullptr) refusal = Loading();
+  absl::Status refusal = ParseMessage<v1::GetStatsRequest>(*request).status();
+  if (refusal.ok() && pipeline == nullptr) refusal = Loading();
   if (!refusal.ok()) {
     reactor->Finish(ToGrpcStatus(refusal));
     return reactor;
   }
-  Fill(pipeline->engine_stats(), *response);
-  Fill(pipeline->metrics(), *response->mutable_requests());
-  response->mutable_requests()->set_unauthenticated(desk_.num_unauthenticated());
+  v1::Stats stats;
+  Fill(pipeline->engine_stats(), stats);
+  Fill(pipeline->metrics(), *stats.mutable_requests());
+  stats.mutable_requests()->set_unauthenticated(desk_.num_unauthenticated());
   for (const TenantReport& tenant : pipeline->tenant_reports()) {
-    Fill(tenant, *response->add_tenants());
+    Fill(tenant, *stats.add_tenants());
   }
+  *response = SerializeMessage(stats);
   reactor->Finish(::grpc::Status::OK);
   return reactor;
 }
 
-AdminService::Reactor* AdminService::Post(Context& context,
-                                          const google::protobuf::Message& request,
+AdminService::Reactor* AdminService::Post(Context& context, const absl::Status& request,
                                           std::function<absl::Status()> command) const {
   Reactor* reactor = context.DefaultReactor();
-  absl::Status refusal = CheckFieldsKnown(request);
-  if (operations_.desk == nullptr) refusal = NotBuilt("this server takes no commands");
+  absl::Status refusal = request;
+  if (refusal.ok() && operations_.desk == nullptr) {
+    refusal = NotBuilt("this server takes no commands");
+  }
   if (!refusal.ok()) {
     reactor->Finish(ToGrpcStatus(refusal));
     return reactor;
@@ -110,52 +113,62 @@ AdminService::Reactor* AdminService::Post(Context& context,
   return reactor;
 }
 
-AdminService::Reactor* AdminService::FlushPrefixCache(Context* context,
-                                                      const v1::FlushPrefixCacheRequest* request,
-                                                      v1::FlushPrefixCacheResponse* response) {
-  return Post(*context, *request, [this, request, response]() -> absl::Status {
+AdminService::Reactor* AdminService::FlushPrefixCache(Context* context, const Bytes* request,
+                                                      Bytes* response) {
+  const auto asked = ParseMessage<v1::FlushPrefixCacheRequest>(*request);
+  std::optional<std::string> tenant;
+  if (asked.ok() && asked->has_tenant()) tenant = asked->tenant();
+  return Post(*context, asked.status(), [this, tenant, response]() -> absl::Status {
     Pipeline* pipeline = desk_.installed();
     if (pipeline == nullptr) return Loading();
-    std::optional<std::string> tenant;
-    if (request->has_tenant()) tenant = request->tenant();
     PAGODA_ASSIGN_OR_RETURN(const std::int32_t dropped, pipeline->FlushPrefixCache(tenant));
     base::LogInfo(absl::StrCat("flushed the prefix cache of ", tenant.value_or("all tenants"), ": ",
                                dropped, " blocks"));
-    response->set_blocks_dropped(dropped);
+    v1::FlushPrefixCacheResponse reply;
+    reply.set_blocks_dropped(dropped);
+    *response = SerializeMessage(reply);
     return absl::OkStatus();
   });
 }
 
-AdminService::Reactor* AdminService::Reload(Context* context, const v1::ReloadRequest* request,
-                                            v1::ReloadResponse* response) {
-  return Post(*context, *request, [this, response]() -> absl::Status {
+AdminService::Reactor* AdminService::Reload(Context* context, const Bytes* request,
+                                            Bytes* response) {
+  const auto asked = ParseMessage<v1::ReloadRequest>(*request);
+  return Post(*context, asked.status(), [this, response]() -> absl::Status {
     if (!operations_.reload) return NotBuilt("this server has nothing to reload");
     PAGODA_ASSIGN_OR_RETURN(const ReloadReport report, operations_.reload());
-    response->set_in_effect(report.in_effect);
-    response->set_summary(report.summary);
+    v1::ReloadResponse reply;
+    reply.set_in_effect(report.in_effect);
+    reply.set_summary(report.summary);
+    *response = SerializeMessage(reply);
     return absl::OkStatus();
   });
 }
 
-AdminService::Reactor* AdminService::Drain(Context* context, const v1::DrainRequest* request,
-                                           v1::DrainResponse*) {
+AdminService::Reactor* AdminService::Drain(Context* context, const Bytes* request,
+                                           Bytes* response) {
   Reactor* reactor = context->DefaultReactor();
-  absl::Status refusal = CheckFieldsKnown(*request);
-  if (!operations_.drain) refusal = NotBuilt("this server takes no commands");
-  if (refusal.ok()) operations_.drain();
+  absl::Status refusal = ParseMessage<v1::DrainRequest>(*request).status();
+  if (refusal.ok() && !operations_.drain) refusal = NotBuilt("this server takes no commands");
+  if (refusal.ok()) {
+    operations_.drain();
+    *response = SerializeMessage(v1::DrainResponse());
+  }
   reactor->Finish(ToGrpcStatus(refusal));
   return reactor;
 }
 
-AdminService::Reactor* AdminService::DumpJournal(Context* context,
-                                                 const v1::DumpJournalRequest* request,
-                                                 v1::DumpJournalResponse* response) {
-  return Post(*context, *request, [this, response]() -> absl::Status {
+AdminService::Reactor* AdminService::DumpJournal(Context* context, const Bytes* request,
+                                                 Bytes* response) {
+  const auto asked = ParseMessage<v1::DumpJournalRequest>(*request);
+  return Post(*context, asked.status(), [this, response]() -> absl::Status {
     if (!operations_.dump_journal) return NotBuilt("this server keeps no journal");
     PAGODA_ASSIGN_OR_RETURN(const JournalReport report, operations_.dump_journal());
     base::LogInfo(absl::StrCat("journal written to ", report.path, ", ", report.bytes, " bytes"));
-    response->set_path(report.path);
-    response->set_bytes(report.bytes);
+    v1::DumpJournalResponse reply;
+    reply.set_path(report.path);
+    reply.set_bytes(report.bytes);
+    *response = SerializeMessage(reply);
     return absl::OkStatus();
   });
 }

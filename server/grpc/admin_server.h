@@ -14,11 +14,19 @@
 
 namespace pagoda::server {
 
+using RawAdminMethods = v1::AdminService::WithRawCallbackMethod_GetStats<
+    v1::AdminService::WithRawCallbackMethod_FlushPrefixCache<
+        v1::AdminService::WithRawCallbackMethod_Reload<
+            v1::AdminService::WithRawCallbackMethod_Drain<
+                v1::AdminService::WithRawCallbackMethod_DumpJournal<v1::AdminService::Service>>>>>;
+
 // pagoda.v1.AdminService over the pipeline's own counts and commands. UNAVAILABLE while the model
-// is loading. Threads: gRPC's callbacks, where nothing blocks; commands are answered from the
-// operators' desk.
-class AdminService final : public v1::AdminService::CallbackService {
+// is loading. Messages come as bytes (see ParseMessage): one that is malformed, or has a field that
+// is not known, is refused, since a command narrowed by what is passed over would do too much.
+// Threads: gRPC's callbacks, where nothing blocks; commands are answered from the operators' desk.
+class AdminService final : public RawAdminMethods {
  public:
+  using Bytes = ::grpc::ByteBuffer;
   using Context = ::grpc::CallbackServerContext;
   using Reactor = ::grpc::ServerUnaryReactor;
 
@@ -26,21 +34,16 @@ class AdminService final : public v1::AdminService::CallbackService {
   AdminService(const FrontDesk& desk, Operations operations)
       : desk_(desk), operations_(std::move(operations)) {}
 
-  Reactor* GetStats(Context* context, const v1::GetStatsRequest* request,
-                    v1::Stats* response) override;
-  Reactor* FlushPrefixCache(Context* context, const v1::FlushPrefixCacheRequest* request,
-                            v1::FlushPrefixCacheResponse* response) override;
-  Reactor* Reload(Context* context, const v1::ReloadRequest* request,
-                  v1::ReloadResponse* response) override;
-  Reactor* Drain(Context* context, const v1::DrainRequest* request,
-                 v1::DrainResponse* response) override;
-  Reactor* DumpJournal(Context* context, const v1::DumpJournalRequest* request,
-                       v1::DumpJournalResponse* response) override;
+  Reactor* GetStats(Context* context, const Bytes* request, Bytes* response) override;
+  Reactor* FlushPrefixCache(Context* context, const Bytes* request, Bytes* response) override;
+  Reactor* Reload(Context* context, const Bytes* request, Bytes* response) override;
+  Reactor* Drain(Context* context, const Bytes* request, Bytes* response) override;
+  Reactor* DumpJournal(Context* context, const Bytes* request, Bytes* response) override;
 
  private:
-  // Has `command` carried out, and the call finished with what it returns. Not when the request has
-  // a field that is not known: a command narrowed by what is passed over would do too much.
-  Reactor* Post(Context& context, const google::protobuf::Message& request,
+  // Has `command` carried out, and the call finished with what it returns. A request that is
+  // refused does nothing.
+  Reactor* Post(Context& context, const absl::Status& request,
                 std::function<absl::Status()> command) const;
 
   const FrontDesk& desk_;

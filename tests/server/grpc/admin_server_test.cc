@@ -1,9 +1,12 @@
 #include "server/grpc/admin_server.h"
 
+#include <grpcpp/generic/generic_stub.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <future>
 #include <optional>
+#include <string>
 
 #include "tests/server/grpc/door_world.h"
 
@@ -132,6 +135,39 @@ TEST(AdminServer, ACommandWithAFieldThatIsNotKnownIsRefusedAndDoesNothing) {
             "pagoda.v1.DumpJournalRequest: this server knows no field of number 900");
   EXPECT_EQ(refusal(v1::GetStatsRequest(), v1::Stats(), &Stub::GetStats),
             "pagoda.v1.GetStatsRequest: this server knows no field of number 900");
+  EXPECT_TRUE(commanded.world.engine.flushes().empty());
+  EXPECT_EQ(commanded.num_drains.load(), 0);
+}
+
+// The status of a call whose message is these bytes.
+::grpc::Status SendBytes(const AdminServer& admin, const std::string& method,
+                         const std::string& bytes) {
+  ::grpc::GenericStub stub(::grpc::CreateChannel("127.0.0.1:" + std::to_string(admin.port()),
+                                                 ::grpc::InsecureChannelCredentials()));
+  ::grpc::ClientContext context;
+  const ::grpc::Slice slice(bytes);
+  const ::grpc::ByteBuffer request(&slice, 1);
+  ::grpc::ByteBuffer response;
+  std::promise<::grpc::Status> ended;
+  stub.UnaryCall(&context, "/pagoda.v1.AdminService/" + method, {}, &request, &response,
+                 [&](const ::grpc::Status& status) { ended.set_value(status); });
+  return ended.get_future().get();
+}
+
+TEST(AdminServer, AMessageThatIsCutOrNotUtf8IsRefusedByNameAndDoesNothing) {
+  Commanded commanded;
+  const std::string cut = "\x0a\x7f";  // a field of 127 bytes that do not follow
+  for (const std::string method :
+       {"GetStats", "FlushPrefixCache", "Reload", "Drain", "DumpJournal"}) {
+    const ::grpc::Status status = SendBytes(*commanded.admin, method, cut);
+    EXPECT_EQ(status.error_code(), ::grpc::StatusCode::INVALID_ARGUMENT) << method;
+    EXPECT_EQ(ReasonIn(status), "MALFORMED_REQUEST") << method;
+    EXPECT_NE(status.error_message().find("not a valid pagoda.v1." + method + "Request"),
+              std::string::npos)
+        << status.error_message();
+  }
+  const ::grpc::Status status = SendBytes(*commanded.admin, "FlushPrefixCache", "\x0a\x01\xff");
+  EXPECT_EQ(status.error_code(), ::grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_TRUE(commanded.world.engine.flushes().empty());
   EXPECT_EQ(commanded.num_drains.load(), 0);
 }
