@@ -294,7 +294,7 @@ bool IsNatural(FinishReason reason) {
 }  // namespace
 
 bool ReadsCache(const SchedulerState& state, const LiveRequest& live) {
-  return UsesCache(state, live) && !live.computes_all();
+  return UsesCache(state, live) && (!live.computes_all() || PAGODA_MUTANT(kSkipperAdopts));
 }
 
 bool UsesCache(const SchedulerState& state, const LiveRequest& live) {

@@ -97,7 +97,9 @@
   X(kLaneGoesWithReader, pool, "a public block is freed by its last reader") \
   X(kFlushTakesLane, index, "a flush frees the public blocks that nobody holds") \
   X(kAgeForgetsFence, fence, "what ages does not wait for its fence") \
-  X(kAgeNeverBegins, pool, "a hit does not begin the time of a block anew")
+  X(kAgeNeverBegins, pool, "a hit does not begin the time of a block anew") \
+  X(kSkipperReads, index, "a request that skips reading the cache reads all the same") \
+  X(kSkipperAdopts, index, "a prompt to be computed whole adopts what is ahead of it")
 // clang-format on
 
 namespace pagoda::scheduler {

@@ -13,6 +13,7 @@
 #include "base/status_macros.h"
 #include "base/strings.h"
 #include "base/token_score.h"
+#include "scheduler/mutants.h"
 
 namespace pagoda::scheduler {
 namespace {
@@ -106,7 +107,8 @@ absl::StatusOr<NewRequest> NewRequest::Create(const RequestFields& fields,
     PAGODA_RETURN_IF_ERROR(request.AllowOnly(*fields.allowed_token_ids, limits));
   }
   request.include_stop_string_ = fields.include_stop_string.value_or(false);
-  request.skips_reading_cache_ = fields.skip_reading_prefix_cache.value_or(false);
+  request.skips_reading_cache_ =
+      fields.skip_reading_prefix_cache.value_or(false) && !PAGODA_MUTANT(kSkipperReads);
   request.sampling_.seed = fields.seed.value_or(drawn_seed);
   request.asked_max_tokens_ = fields.max_tokens;
   request.priority_ = priority;

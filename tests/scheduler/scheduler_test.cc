@@ -166,6 +166,33 @@ TEST(Scheduler, D5EqualPromptsSentAtOnceAreComputedOnce) {
   EXPECT_EQ(cached, 15 * 8);
 }
 
+// Each answer is compared with the solo run by the world itself.
+TEST(Scheduler, D5PromptsSentAtOnceWithOneBeginningAndDifferentEndsShareTheBeginning) {
+  SchedulerConfig config = SmallConfig(80, 4, 16);
+  config.max_num_batched_tokens = 200;
+  World world(config);
+  for (int length = 9; length < 17; ++length) {
+    world.Run(absl::StrCat("add r", length, " max=3 prompt=", length, "\n"));
+  }
+  world.Run("run\n");
+  int num_shared = 0;
+  for (int length = 9; length < 17; ++length) {
+    num_shared += world.ended(absl::StrCat("r", length)).receipt.cached_tokens >= 8;
+  }
+  EXPECT_EQ(num_shared, 7);
+}
+
+TEST(Scheduler, D3APreemptedPromptThatEndsOnABlockGoesOnAsIfItHadNot) {
+  for (const int length : {8, 12, 7}) {
+    World world(SmallConfig(8, 4, 2));
+    world.Run(absl::StrCat("add old prompt=4 from=50 max=22\n add young max=14 prompt=", length,
+                           "\n run\n"));
+    EXPECT_GE(world.ended("young").receipt.preemptions, 1) << length;
+    EXPECT_EQ(world.ended("young").receipt.prompt_tokens, length);
+    EXPECT_EQ(world.answer("young").size(), 14u) << length;
+  }
+}
+
 TEST(Scheduler, D7ARecycledBlockIsNeverFoundUnderItsOldKeyAndTheIndexStaysBounded) {
   World world(SmallConfig(5, 4, 1));
   for (int turn = 0; turn < 500; ++turn) {

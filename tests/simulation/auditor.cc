@@ -30,6 +30,7 @@ Auditor::Auditor(const scheduler::SchedulerState& state, const Scenario& scenari
       tenants_(std::max<std::size_t>(1, scenario.config.tenants.size())),
       epochs_(tenants_.size(), 0),
       tables_(static_cast<std::size_t>(scenario.config.max_num_seqs)),
+      own_work_(scenario.requests.size()),
       was_zeroed_(books_.size()),
       has_item_(tables_.size()) {
   ReadShares();
@@ -92,11 +93,14 @@ void Auditor::NoteHolders() {
       book.table_index = i;
     }
   }
+  NoteOwnWork();
   for (const base::SlotId slot : state_.running) {
-    const std::uint64_t incarnation = state_.RequestOf(state_.SequenceIn(slot)).incarnation;
+    const LiveRequest& live = state_.RequestOf(state_.SequenceIn(slot));
     SeenTable& seen = tables_[slot.value()];
-    if (seen.incarnation != incarnation) seen.blocks.clear();
-    seen.incarnation = incarnation;
+    if (seen.incarnation != live.incarnation) seen.blocks.clear();
+    seen.incarnation = live.incarnation;
+    seen.script = live.request->id.value() - 1;
+    seen.computes_all = ComputesAll(live);
     seen.blocks.resize(static_cast<std::size_t>(state_.tables.size(slot)), 0);
     for (std::int32_t i = 0; i < state_.tables.size(slot); ++i) {
       const std::uint32_t block = state_.tables.at(slot, i).value();
@@ -249,6 +253,8 @@ void Auditor::TakeHandOut(std::uint32_t block, const StepPlan& plan) {
     PAGODA_CHECK_MSG(now == BlockState::kRetiring, "audit: a block was handed out to no table");
     book.tenant = kNobody;
     book.name_space = 0;
+    book.incarnation = 0;
+    book.computes_all = false;
     book.named_by = plan.job;
     unclaimed_.push_back(block);
     return;
@@ -260,6 +266,8 @@ void Auditor::TakeHandOut(std::uint32_t block, const StepPlan& plan) {
   book.tenant = taker;
   book.name_space = NamespaceOf(live);
   book.epoch = epochs_[taker];
+  book.incarnation = live.incarnation;
+  book.computes_all = ComputesAll(live);
   book.written_by = {};
   book.named_by = plan.job;
 }

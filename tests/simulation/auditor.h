@@ -25,6 +25,8 @@ namespace pagoda::simulation {
 //   recently released first, leaves before what they stand on
 //   shares: pinned beyond reserves fits in common; an isolated tenant stays within its reserve and
 //   its floors
+//   a prompt that is to be computed whole: whatever comes into its table in place of a block stands
+//   where its own jobs had written all of it; nothing is copied into it but its own
 //   victims: E3, E4; one preempted often comes back with room to go on
 //   order: nobody new is admitted before one of its tenant's that ran before
 //   public lane: read by those whom a prefix is for, where their tokens are its own, never written
@@ -53,6 +55,8 @@ class Auditor {
     std::uint32_t tenant = kNobody;  // it was handed to
     std::uint64_t name_space = 0;    // of its content; 0: nobody's
     std::uint64_t epoch = 0;         // of its content
+    std::uint64_t incarnation = 0;   // of the request that it was handed to
+    bool computes_all = false;       // that one
     std::int32_t table_index = 0;
     std::array<base::JobId, kMaxBlockSize> written_by;  // by token slot; the newest
     base::JobId named_by;                               // the newest
@@ -96,12 +100,24 @@ class Auditor {
   // What a table held at the last observation.
   struct SeenTable {
     std::uint64_t incarnation = 0;
+    std::size_t script = 0;  // of its request
+    bool computes_all = false;
     std::vector<std::uint32_t> blocks;
+  };
+  // What a request that computes all has computed.
+  struct OwnWork {
+    std::uint64_t first_incarnation = 0;
+    std::uint64_t incarnation = 0;       // the newest
+    std::vector<bool> has_whole_blocks;  // by place in the table; one of its choices had it
   };
 
   // Whether the jobs that wrote the first slots have ended.
   bool IsWritten(const Book& book, std::uint32_t num_slots) const;
   std::uint64_t NamespaceOf(const scheduler::LiveRequest& live) const;
+  bool ComputesAll(const scheduler::LiveRequest& live) const;
+  bool MustCompute(const scheduler::LiveRequest& live, std::int32_t table_index) const;
+  bool HasComputed(std::size_t script, std::uint64_t incarnation, std::int32_t table_index) const;
+  void NoteOwnWork();
   void ReadShares();
   void NoteHolders();
   void CheckNewEntry(base::SlotId slot, std::int32_t index);
@@ -150,6 +166,7 @@ class Auditor {
   std::vector<TenantBook> tenants_;
   std::vector<std::uint64_t> epochs_;  // by tenant
   std::vector<SeenTable> tables_;      // by slot
+  std::vector<OwnWork> own_work_;      // by script
   base::JobId ended_, fenced_;
   std::uint64_t observations_ = 0;
   std::int64_t num_adoptions_ = 0;

@@ -33,10 +33,63 @@ void Auditor::CheckNewEntry(base::SlotId slot, std::int32_t index) {
                    "audit: a block is shared that is not yet written");
   PAGODA_CHECK_MSG(state_.pool.state(state_.tables.at(slot, index)) == BlockState::kSealed,
                    "audit: a block is shared that is not sealed");
+  PAGODA_CHECK_MSG(
+      !MustCompute(live, index) ||
+          HasComputed(live.request->id.value() - 1, live.incarnation, index),
+      "audit: a prompt that is to be computed whole has a block that it did not compute");
   if (live.request->num_choices() > 1) return;  // it may be another choice's
   PAGODA_CHECK_MSG(book.epoch == epochs_[tenant], "audit: a hit on what was flushed");
   const RequestScript& script = scenario_.requests[live.request->id.value() - 1];
   PAGODA_CHECK_MSG(!script.one_request_namespace, "audit: an anonymous request has a hit");
+}
+
+// By what its caller asked for. A prompt whose tokens are scored is computed whole until all have
+// their score, so surely in its first stay; its first token has none.
+bool Auditor::ComputesAll(const LiveRequest& live) const {
+  const std::size_t place = live.request->id.value() - 1;
+  const RequestScript& script = scenario_.requests[place];
+  if (script.fields.skip_reading_prefix_cache.value_or(false)) return true;
+  if (!script.fields.prompt_logprobs.has_value() || script.prompt.size() < 2) return false;
+  const std::uint64_t first = own_work_[place].first_incarnation;
+  return first == 0 || first == live.incarnation;
+}
+
+// For the sake of scores, all that stands before the last token of the prompt.
+bool Auditor::MustCompute(const LiveRequest& live, std::int32_t table_index) const {
+  if (!ComputesAll(live)) return false;
+  const RequestScript& script = scenario_.requests[live.request->id.value() - 1];
+  if (script.fields.skip_reading_prefix_cache.value_or(false)) return true;
+  const auto num_rows = static_cast<std::int32_t>(script.prompt.size()) - 1;
+  return table_index < num_rows / state_.config.block_size;
+}
+
+bool Auditor::HasComputed(std::size_t script, std::uint64_t incarnation,
+                          std::int32_t table_index) const {
+  const OwnWork& work = own_work_[script];
+  const auto index = static_cast<std::size_t>(table_index);
+  return work.incarnation == incarnation && index < work.has_whole_blocks.size() &&
+         work.has_whole_blocks[index];
+}
+
+// From the tables as they were seen last: a block that is complete now may have been replaced by an
+// equal one, and its sequence may have ended, in the call that is looked at.
+void Auditor::NoteOwnWork() {
+  for (const SeenTable& seen : tables_) {
+    if (!seen.computes_all) continue;
+    OwnWork& work = own_work_[seen.script];
+    if (seen.incarnation < work.incarnation) continue;
+    if (seen.incarnation > work.incarnation) work.has_whole_blocks.clear();
+    work.incarnation = seen.incarnation;
+    if (work.first_incarnation == 0) work.first_incarnation = seen.incarnation;
+    work.has_whole_blocks.resize(std::max(work.has_whole_blocks.size(), seen.blocks.size()));
+    for (std::size_t i = 0; i < seen.blocks.size(); ++i) {
+      const Book& book = books_[seen.blocks[i]];
+      const bool is_own = seen.blocks[i] != 0 && book.incarnation == seen.incarnation;
+      if (is_own && IsWritten(book, static_cast<std::uint32_t>(state_.config.block_size))) {
+        work.has_whole_blocks[i] = true;
+      }
+    }
+  }
 }
 
 void Auditor::CheckCopy(const scheduler::BlockCopy& copy, const StepPlan& plan) {
@@ -48,6 +101,12 @@ void Auditor::CheckCopy(const scheduler::BlockCopy& copy, const StepPlan& plan) 
   } else {
     PAGODA_CHECK_MSG(source.tenant == target.tenant && source.name_space == target.name_space,
                      "audit: a copy reads another namespace's block");
+  }
+  if (target.computes_all && source.incarnation != target.incarnation) {
+    const bool is_own =
+        source.prefix == kNobody && target.holder != kNobody &&
+        HasComputed(tables_[target.holder].script, target.incarnation, target.table_index);
+    PAGODA_CHECK_MSG(is_own, "audit: a prompt that is to be computed whole is copied in part");
   }
   PAGODA_CHECK_MSG(IsWritten(source, copy.num_slots),
                    "audit: a copy reads what is not yet written");
