@@ -11,6 +11,7 @@
 #include "kernels/emulation/emulated_device.h"
 #include "kernels/ops.h"
 #include "kernels/reference/reference_ops.h"
+#include "model/device_capabilities.h"
 #include "model/forward_pass.h"
 #include "model/kv_storage.h"
 #include "model/load_plan.h"
@@ -25,17 +26,8 @@ absl::StatusOr<std::unique_ptr<kernels::Ops>> MakeEmulatedCudaOps() {
 }
 
 absl::StatusOr<std::unique_ptr<kernels::Ops>> MakeOps(const ModelOptions& options) {
+  PAGODA_RETURN_IF_ERROR(CapabilitiesOf(options.device).status());
   if (options.device == "emulated-cuda") return MakeEmulatedCudaOps();
-  if (options.device == "cuda") {
-    return absl::UnimplementedError(
-        "device 'cuda': this build has no CUDA driver behind it; the CUDA kernels run on 'cpu' "
-        "cores "
-        "as device 'emulated-cuda', slowly");
-  }
-  if (options.device != "cpu") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("device '", options.device, "'; expected cpu, emulated-cuda or cuda"));
-  }
   if (options.ops == "reference") return kernels::MakeReferenceOps();
   if (options.ops != "auto" && options.ops != "cpu") {
     return absl::InvalidArgumentError(

@@ -15,8 +15,9 @@
 #include "base/strings.h"
 #include "engine/model_executor.h"
 #include "formats/gguf.h"
-#include "kernels/kernels_pack.h"
+#include "kernels/capabilities.h"
 #include "model/checkpoint.h"
+#include "model/device_capabilities.h"
 #include "model/folder_config.h"
 #include "model/kv_memory.h"
 #include "model/load_plan.h"
@@ -150,11 +151,6 @@ void LogModel(const ServerConfig& config, const model::ModelInfo& info,
   base::LogInfo(absl::StrCat("numerics ", info.numerics_id, "; activations ", info.activation_dtype,
                              ", KV ", info.kv_cache_dtype, ", ", plan.kv_bytes_per_token,
                              " bytes per token"));
-}
-
-kernels::PackLayout LayoutOf(const ServerConfig& config) {
-  return config.device == "cpu" ? kernels::PackLayout::kColumnPanels
-                                : kernels::PackLayout::kBf16Rows;
 }
 
 // What is packed must stay in memory; what is used in place lies in the file's mapping, which the
@@ -296,6 +292,8 @@ void ServerStack::Wire(Parts parts) {
 }
 
 absl::Status ServerStack::CheckStart(const ServerConfig& config, std::int64_t available_bytes) {
+  PAGODA_ASSIGN_OR_RETURN(const kernels::Capabilities capabilities,
+                          model::CapabilitiesOf(config.device));
   PAGODA_ASSIGN_OR_RETURN(const auto checkpoint, model::Checkpoint::Open(config.model));
   PAGODA_ASSIGN_OR_RETURN(const model::LoadPlan plan,
                           model::PlanLoad(*checkpoint,
@@ -303,7 +301,8 @@ absl::Status ServerStack::CheckStart(const ServerConfig& config, std::int64_t av
                                            .kv_cache_dtype = config.kv_cache_dtype,
                                            .block_size = config.block_size,
                                            .max_model_len = config.max_model_len},
-                                          LayoutOf(config)));
+                                          capabilities.pack_layout));
+  PAGODA_RETURN_IF_ERROR(kernels::CheckGeometry(capabilities, plan.kv_geometry));
   PAGODA_RETURN_IF_ERROR(CheckWeightsFit(config, plan.weights.packed_bytes, available_bytes));
   PAGODA_ASSIGN_OR_RETURN(
       const model::KvMemoryAnswer memory,

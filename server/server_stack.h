@@ -37,9 +37,9 @@ class ServerStack {
   ServerStack(const ServerConfig& config, FrontDesk& desk, const base::ClockSource& clock);
   ~ServerStack();
 
-  // What the start would refuse of its model, memory, tenants and public prefixes, found before
-  // anything is bound or packed: from the headers of the model's files. `available_bytes` is what
-  // this process can still take (base::AvailableMemory). A pool of --kv-cache-memory auto is
+  // What the start would refuse of its device, model, memory, tenants and public prefixes, found
+  // before anything is bound or packed: from the headers of the model's files. `available_bytes` is
+  // what this process can still take (base::AvailableMemory). A pool of --kv-cache-memory auto is
   // estimated; Load checks again.
   static absl::Status CheckStart(const ServerConfig& config, std::int64_t available_bytes);
   // Whether the model's vocabulary and chat template can be used.

@@ -22,6 +22,8 @@ namespace {
 // Rows that one thread handles faster than it would take to share them out, in elements.
 constexpr std::int64_t kElementsPerTask = 8'192;
 
+}  // namespace
+
 Capabilities MakeCapabilities() {
   Capabilities capabilities;
   capabilities.backend = "cpu";
@@ -40,6 +42,8 @@ Capabilities MakeCapabilities() {
   capabilities.key_order = KeyOrder::kDimPairMajor;
   return capabilities;
 }
+
+namespace {
 
 class CpuOps : public Ops {
  public:

@@ -9,6 +9,9 @@
 
 namespace pagoda::kernels::cpu {
 
+// What this backend can do: the same with every instruction class.
+Capabilities MakeCapabilities();
+
 struct CpuOpsOptions {
   int num_threads = 1;  // the caller included
   bool pin_threads = false;

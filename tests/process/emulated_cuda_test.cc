@@ -11,6 +11,7 @@ namespace pagoda::process {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 // TINY64: bf16 weights, heads of 64, blocks of 16.
 std::string Tiny64File() {
@@ -105,12 +106,72 @@ TEST(EmulatedCudaServer, AnswersMostlyWithTheCpusGreedyTokens) {
   EXPECT_GE(num_equal, 5);
 }
 
-TEST(EmulatedCudaServer, AGpuThatThisBuildCannotDriveIsAnErrorThatSaysSo) {
-  const std::string path = Tiny64File();
-  ServerProcess process({"--model", path, "--device", "cuda"});
-  EXPECT_EQ(process.Wait(), 1);
-  EXPECT_THAT(process.log(), HasSubstr("this build has no CUDA driver behind it"));
-  std::filesystem::remove(path);
+// A start that ends with `message` and the code of its kind: nothing has been bound, no port and
+// no journal written.
+void ExpectNothingStarts(const fixtures::TinyOptions& tiny, const std::vector<std::string>& flags,
+                         const std::string& message, int code = 1) {
+  SCOPED_TRACE(message);
+  const std::string model = FreshFile("-refused.gguf"), journals = FreshFile("-journals");
+  ASSERT_TRUE(fixtures::WriteTinyGguf(model, tiny).ok());
+  std::filesystem::create_directory(journals);
+  std::vector<std::string> all = {"--model",        model,         "--journal-dir", journals,
+                                  "--admin-listen", "127.0.0.1:0", "--device"};
+  all.insert(all.end(), flags.begin(), flags.end());
+  ServerProcess process(all);
+  EXPECT_EQ(process.Wait(), code);
+  EXPECT_THAT(process.log(), HasSubstr(message));
+  EXPECT_THAT(process.log(), Not(HasSubstr("listening on")));
+  EXPECT_THAT(process.log(), Not(HasSubstr("admin service")));
+  EXPECT_EQ(process.address(), "127.0.0.1:");
+  EXPECT_TRUE(std::filesystem::is_empty(journals));
+  std::filesystem::remove(model);
+  std::filesystem::remove(journals);
+}
+
+fixtures::TinyOptions Tiny64() { return {.head_size = 64}; }
+
+TEST(EmulatedCudaServer, AGpuThatThisBuildCannotDriveIsAnErrorThatSaysSoAndStartsNothing) {
+  ExpectNothingStarts(Tiny64(), {"cuda"}, "this build has no CUDA driver behind it");
+}
+
+TEST(EmulatedCudaServer, AHeadSizeItHasNoKernelForIsRefusedByNameBeforeItListens) {
+  for (const std::uint32_t size : {16u, 48u, 80u, 160u}) {
+    ExpectNothingStarts({.head_size = size}, {"emulated-cuda"},
+                        "the cuda backend has no head size " + std::to_string(size) +
+                            "; it has 32, 64, 96, 128, 256");
+  }
+}
+
+TEST(EmulatedCudaServer, ABlockSizeItHasNotIsRefusedByNameBeforeItListens) {
+  for (const std::string size : {"5", "12", "48"}) {
+    ExpectNothingStarts(Tiny64(), {"emulated-cuda", "--block-size", size},
+                        "--block-size is " + size + "; choose 4, 8, 16, 32 or 64", 2);
+  }
+  for (const std::string size : {"2", "128"}) {
+    ExpectNothingStarts(Tiny64(), {"emulated-cuda", "--block-size", size}, "--block-size", 2);
+  }
+}
+
+TEST(EmulatedCudaServer, AKvTypeOrActivationsItHasNotAreRefusedByNameBeforeItListens) {
+  ExpectNothingStarts(Tiny64(), {"emulated-cuda", "--kv-cache-dtype", "f32"},
+                      "the cuda backend has no KV type f32; it has bf16");
+  ExpectNothingStarts(Tiny64(), {"emulated-cuda", "--kv-cache-dtype", "fp8"}, "bf16", 2);
+  for (const std::string type : {"int8", "f32"}) {
+    ExpectNothingStarts(Tiny64(), {"emulated-cuda", "--activation-dtype", type},
+                        "activation-dtype is '" + type + "'; this backend has auto or bf16");
+  }
+}
+
+TEST(EmulatedCudaServer, AFormatOfWeightsItHasNotIsRefusedByNameBeforeItListens) {
+  fixtures::TinyOptions tiny = Tiny64();
+  tiny.without_tensor = "blk.0.ffn_down.weight";
+  tiny.more = [](fixtures::GgufWriter& writer) {
+    constexpr std::uint64_t kShape[] = {96, 64};
+    constexpr auto kInt8 = static_cast<formats::GgufType>(24);
+    writer.Tensor("blk.0.ffn_down.weight", kShape, kInt8, std::vector<std::byte>(96 * 64));
+  };
+  ExpectNothingStarts(tiny, {"emulated-cuda"},
+                      "tensor 'blk.0.ffn_down.weight' is of type I8, which is not built");
 }
 
 }  // namespace
