@@ -101,7 +101,7 @@ std::vector<scheduler::ModelLimits> LimitsOf(const scheduler::SchedulerConfig& s
 
 absl::Status CheckScheduling(const ServerConfig& config,
                              const scheduler::SchedulerConfig& scheduling) {
-  const absl::Status status = scheduler::CheckConfig(scheduling);
+  absl::Status status = scheduler::CheckConfig(scheduling);
   const std::string field = base::FieldOf(status);
   if (field.empty()) return status;
   const absl::string_view rest = status.message().substr(field.size());  // ": is ..."
