@@ -69,7 +69,7 @@ class Device {
   // True: memory is the process's own, so it may be read and written directly once an event has
   // been awaited.
   virtual bool is_host() const = 0;
-  // Zero-filled, aligned to 4,096 bytes. ResourceExhausted with the size asked for.
+  // Aligned to 256 bytes, anything in it (on the host zeros). ResourceExhausted with its size.
   virtual absl::StatusOr<DeviceMemory> Allocate(std::int64_t bytes) = 0;
 
   virtual void Copy(std::byte* target, const std::byte* source, std::int64_t bytes,

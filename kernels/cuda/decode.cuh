@@ -128,7 +128,7 @@ PAGODA_DEVICE void ShareMaxima(const DecodeCta<kHeadSize, kHeads>& cta, const Su
       max = Greater(max, ShuffleXor(max, 4));
       if (!Mutated(Mutation::kDecodeNoSecondShuffle)) max = Greater(max, ShuffleXor(max, 8));
       max = Greater(max, ShuffleXor(max, 16));
-      if (cta.g == 0) cta.maxima[cta.warp * kHeads + n * 8 + 2 * cta.t + e] = max;
+      if (cta.g == 0) StoreShared(&cta.maxima[cta.warp * kHeads + n * 8 + 2 * cta.t + e], max);
     }
   }
 }
@@ -147,7 +147,7 @@ PAGODA_DEVICE void WeighTokens(const DecodeCta<kHeadSize, kHeads>& cta, const Su
       float max = state.max[n][e];
       PAGODA_UNROLL
       for (int w = 0; w < Cta::kScoreWarps; ++w) {
-        max = Greater(max, cta.maxima[w * kHeads + head]);
+        max = Greater(max, LoadShared(&cta.maxima[w * kHeads + head]));
       }
       const float against = max == kMinusInfinity ? 0.0f : max;
       const float alpha = base::Exp(state.max[n][e] - against);
@@ -157,8 +157,8 @@ PAGODA_DEVICE void WeighTokens(const DecodeCta<kHeadSize, kHeads>& cta, const Su
         for (int j = 0; j < 2; ++j) {
           const float weight = base::Exp(scores[n].values[2 * j + e] - against);
           const int token = cta.warp * 16 + cta.g + j * 8;
-          cta.weights[head * Cta::kShape.WeightStride() + token] =
-              static_cast<Bf16>(PackBf16(weight, 0.0f));
+          StoreShared(&cta.weights[head * Cta::kShape.WeightStride() + token],
+                      static_cast<Bf16>(PackBf16(weight, 0.0f)));
         }
       }
       PAGODA_UNROLL
@@ -187,8 +187,8 @@ PAGODA_DEVICE void SumTokens(const DecodeCta<kHeadSize, kHeads>& cta, const Bf16
     for (int n = 0; n < Cta::kColumns; ++n) {
       const Bf16* const row =
           cta.weights + (n * 8 + cta.g) * Cta::kShape.WeightStride() + step * 16 + 2 * cta.t;
-      low[n] = *reinterpret_cast<const std::uint32_t*>(row);
-      high[n] = *reinterpret_cast<const std::uint32_t*>(row + 8);
+      low[n] = LoadShared(reinterpret_cast<const std::uint32_t*>(row));
+      high[n] = LoadShared(reinterpret_cast<const std::uint32_t*>(row + 8));
       if (cta.warp == 0) MultiplyAdd(state.sum[n], ones, low[n], high[n]);
     }
     PAGODA_UNROLL

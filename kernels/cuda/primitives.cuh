@@ -28,6 +28,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "kernels/emulation/shared_access.h"
 #include "kernels/emulation/thread.h"
 
 #define PAGODA_CUDA_NAMESPACE emulated
@@ -143,6 +144,26 @@ PAGODA_DEVICE float ShuffleXor(float value, int distance PAGODA_SITE) {
 #endif
 }
 
+// --- shared memory -----------------------------------------------------------------------------
+
+// A plain read or write of shared memory, noted by the emulator: which banks a warp's lanes meet
+// is counted, and a step outside is a fault.
+template <typename T>
+PAGODA_DEVICE T LoadShared(const T* shared PAGODA_SITE) {
+#if !defined(__CUDACC__)
+  emulation::NoteShared(shared, sizeof(T), site);
+#endif
+  return *shared;
+}
+
+template <typename T>
+PAGODA_DEVICE void StoreShared(T* shared, T value PAGODA_SITE) {
+#if !defined(__CUDACC__)
+  emulation::NoteShared(shared, sizeof(T), site);
+#endif
+  *shared = value;
+}
+
 // --- asynchronous copies -----------------------------------------------------------------------
 
 // 16 bytes from global to shared memory, both aligned to 16; zeros, and nothing read, unless
@@ -154,6 +175,7 @@ PAGODA_DEVICE void CopyAsync16(void* shared, const void* global, bool valid PAGO
                "l"(global), "r"(bytes)
                : "memory");
 #else
+  emulation::NoteShared(shared, 16, site);
   emulation::CopyLater(static_cast<std::byte*>(shared),
                        valid ? static_cast<const std::byte*>(global) : nullptr, site);
 #endif

@@ -1,24 +1,23 @@
 #include "kernels/emulation/emulated_device.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cstring>
 #include <deque>
+#include <map>
+#include <optional>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/bits.h"
 #include "base/check.h"
 #include "kernels/cuda/kernel_table.h"
 #include "kernels/emulation/emulated_kernels.h"
+#include "kernels/emulation/exact_memory.h"
 
 namespace pagoda::kernels::emulation {
 namespace {
 
-constexpr std::int64_t kPageBytes = 4096;
 constexpr std::uint32_t kMaxGridSide = 65'535;  // of y and z
 
 struct CopyWork {
@@ -41,7 +40,7 @@ class PlainEmulatedDevice final : public EmulatedDevice {
  public:
   explicit PlainEmulatedDevice(const EmulatedDeviceOptions& options) : options_(options) {}
   ~PlainEmulatedDevice() override {
-    PAGODA_CHECK_MSG(allocated_bytes_ == 0, "memory of the device outlives it");
+    PAGODA_CHECK_MSG(memories_.empty(), "memory of the device outlives it");
   }
 
   bool is_host() const override { return true; }
@@ -72,6 +71,7 @@ class PlainEmulatedDevice final : public EmulatedDevice {
   void Release(std::byte* data, std::int64_t bytes) override;
   absl::Status Check(const LaunchWork& work) const;
   absl::Status Run(const LaunchWork& work);
+  absl::Status CheckMemories(const char* kernel) const;
   absl::Status Run(const CopyWork& work) {
     std::memmove(work.target, work.source, static_cast<std::size_t>(work.bytes));
     return absl::OkStatus();
@@ -87,30 +87,24 @@ class PlainEmulatedDevice final : public EmulatedDevice {
   std::deque<Work> work_;
   std::uint64_t num_done_ = 0;
   absl::Status error_;  // the first; kept
-  std::int64_t allocated_bytes_ = 0;
+  std::map<std::byte*, ExactMemory> memories_;
 };
 
-// A page that nobody may touch follows.
 absl::StatusOr<DeviceMemory> PlainEmulatedDevice::Allocate(std::int64_t bytes) {
   PAGODA_CHECK(bytes > 0);
-  const std::int64_t whole = base::RoundUp(bytes, kPageBytes);
-  void* const data = mmap(nullptr, static_cast<std::size_t>(whole + kPageBytes),
-                          PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (data == MAP_FAILED) {
+  std::optional<ExactMemory> memory = ExactMemory::Map(static_cast<std::size_t>(bytes));
+  if (!memory.has_value()) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "the system refused ", bytes, " bytes for the emulated device; free some or ask for less"));
   }
-  auto* const begin = static_cast<std::byte*>(data);
-  PAGODA_CHECK(mprotect(begin + whole, kPageBytes, PROT_NONE) == 0);
-  allocated_bytes_ += bytes;
-  return DeviceMemory(this, begin, bytes);
+  std::byte* const data = memory->bytes().data();
+  memories_.emplace(data, *std::move(memory));
+  return DeviceMemory(this, data, bytes);
 }
 
-void PlainEmulatedDevice::Release(std::byte* data, std::int64_t bytes) {
+void PlainEmulatedDevice::Release(std::byte* data, std::int64_t /*bytes*/) {
   PAGODA_CHECK_MSG(work_.empty() || !error_.ok(), "memory was freed with work pending");
-  allocated_bytes_ -= bytes;
-  const std::int64_t whole = base::RoundUp(bytes, kPageBytes) + kPageBytes;
-  PAGODA_CHECK(munmap(data, static_cast<std::size_t>(whole)) == 0);
+  PAGODA_CHECK(memories_.erase(data) == 1);
 }
 
 absl::Status PlainEmulatedDevice::Await(Event event) {
@@ -158,13 +152,23 @@ absl::Status PlainEmulatedDevice::Run(const LaunchWork& work) {
   if (absl::Status wrong = Check(work); !wrong.ok()) return wrong;
   const KernelLaunch& launch = work.launch;
   const cuda::KernelInfo& info = cuda::kKernels[launch.kernel];
-  return emulator_.Run({.kernel = KernelOf(info.id),
-                        .arguments = work.arguments.data(),
-                        .grid = {launch.grid[0], launch.grid[1], launch.grid[2]},
-                        .num_threads = static_cast<std::uint32_t>(launch.num_threads),
-                        .shared_bytes = static_cast<std::size_t>(launch.shared_bytes),
-                        .name = info.name},
-                       options_.schedule);
+  absl::Status done = emulator_.Run({.kernel = KernelOf(info.id),
+                                     .arguments = work.arguments.data(),
+                                     .grid = {launch.grid[0], launch.grid[1], launch.grid[2]},
+                                     .num_threads = static_cast<std::uint32_t>(launch.num_threads),
+                                     .shared_bytes = static_cast<std::size_t>(launch.shared_bytes),
+                                     .name = info.name},
+                                    options_.schedule);
+  return done.ok() ? CheckMemories(info.name) : done;
+}
+
+absl::Status PlainEmulatedDevice::CheckMemories(const char* kernel) const {
+  for (const auto& [data, memory] : memories_) {
+    if (!memory.IsOverrun()) continue;
+    return absl::InternalError(absl::StrCat("kernel ", kernel, ": it wrote past the end of ",
+                                            memory.bytes().size(), " bytes of the device"));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace

@@ -15,8 +15,8 @@ struct EmulatedDeviceOptions {
 };
 
 // A CUDA device played by the host: the kernels of kernels/cuda, compiled for it, under the
-// emulator. Memory is the process's. Work is kept until an event after it is asked about, so what
-// is changed or freed too early is seen changed or freed. A wrong launch or a fault of a kernel is
+// emulator. Memory is exact (exact_memory.h). Work is kept until an event after it is asked about:
+// what is changed or freed too early is seen so. A wrong launch or a fault of a kernel is
 // an error of the device: nothing runs after it. Owner: the Ops. Thread: the engine's.
 class EmulatedDevice : public Device {
  public:

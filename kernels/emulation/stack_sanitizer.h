@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <span>
 
-// What AddressSanitizer must be told about stacks that are switched by hand; nothing in other
-// builds.
+// What AddressSanitizer must be told about stacks that are switched by hand, and about memory that
+// belongs to nobody; nothing in other builds.
 #if defined(__SANITIZE_ADDRESS__)
 #define PAGODA_STACK_SANITIZER 1
 #elif defined(__has_feature)
@@ -18,6 +18,25 @@
 #endif
 
 namespace pagoda::kernels::emulation {
+
+#if defined(PAGODA_STACK_SANITIZER)
+inline constexpr bool kForbids = true;
+#else
+inline constexpr bool kForbids = false;
+#endif
+
+// From now on nobody may touch it. In builds where kForbids.
+inline void Forbid([[maybe_unused]] std::span<const std::byte> memory) {
+#if defined(PAGODA_STACK_SANITIZER)
+  __asan_poison_memory_region(memory.data(), memory.size());
+#endif
+}
+// All may again.
+inline void Allow([[maybe_unused]] std::span<const std::byte> memory) {
+#if defined(PAGODA_STACK_SANITIZER)
+  __asan_unpoison_memory_region(memory.data(), memory.size());
+#endif
+}
 
 // The stack that a switch came from, as the sanitizer knows it.
 struct StackRegion {
@@ -46,10 +65,6 @@ inline StackRegion FinishSwitch([[maybe_unused]] const StackRegion* own) {
 }
 
 // Nothing that once stood on this stack stands there now.
-inline void ForgetStack([[maybe_unused]] std::span<const std::byte> stack) {
-#if defined(PAGODA_STACK_SANITIZER)
-  __asan_unpoison_memory_region(stack.data(), stack.size());
-#endif
-}
+inline void ForgetStack(std::span<const std::byte> stack) { Allow(stack); }
 
 }  // namespace pagoda::kernels::emulation

@@ -2,8 +2,10 @@
 // both mean the same by every primitive.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <vector>
 
 #include "kernels/cuda/mutation.cuh"
 #include "kernels/emulation/emulator.h"
@@ -30,10 +32,12 @@ class EmulatedMachine {
 
   template <typename T>
   T* Allocate(std::size_t count) {
-    // Every kernel's 16-byte copies need its alignment.
-    const std::size_t words = (count * sizeof(T) + sizeof(Piece) - 1) / sizeof(Piece);
-    memory_.push_back(std::make_unique<Piece[]>(words));
-    return reinterpret_cast<T*>(memory_.back().get());
+    // Exact, so that AddressSanitizer sees an element too many.
+    void* memory = nullptr;
+    EXPECT_EQ(posix_memalign(&memory, kAlignment, count * sizeof(T)), 0);
+    std::memset(memory, 0, count * sizeof(T));
+    memory_.emplace_back(memory, &std::free);
+    return static_cast<T*>(memory);
   }
   template <auto kKernel, typename Arguments>
   std::string Launch(Grid grid, int threads, int shared_bytes, const Arguments& arguments) {
@@ -50,12 +54,11 @@ class EmulatedMachine {
   }
 
  private:
-  struct alignas(64) Piece {
-    std::byte bytes[64] = {};
-  };
+  static constexpr std::size_t kAlignment = 64;  // what 16-byte copies need, and more
+
   const cuda::Mutation planted_;
   kernels::emulation::Emulator emulator_;
-  std::vector<std::unique_ptr<Piece[]>> memory_;
+  std::vector<std::unique_ptr<void, decltype(&std::free)>> memory_;
 };
 
 TEST(GpuCheck, TheEmulatorPassesEveryCheck) {

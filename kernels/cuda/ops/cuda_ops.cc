@@ -122,6 +122,10 @@ std::byte* CudaOps::Scratch(DeviceMemory& memory, std::int64_t bytes, Stream str
     PAGODA_CHECK_MSG(larger.ok(), std::string(larger.status().message()));
     memory = *std::move(larger);
   }
+#if defined(PAGODA_TEST_CHECKS)
+  // Neither what an earlier call left nor what is beyond this one's bytes is of use to anybody.
+  device_->Fill(memory.data(), std::byte{0xff}, memory.bytes(), stream);
+#endif
   return memory.data();
 }
 

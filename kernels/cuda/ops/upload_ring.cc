@@ -10,6 +10,10 @@ namespace pagoda::kernels::cuda {
 namespace {
 
 constexpr std::int64_t kAlignment = 64;
+// After each list: bytes that are no token, block, slot or position, so that a kernel that reads on
+// does not find another list.
+constexpr std::int64_t kTailBytes = 16;
+constexpr int kNobodys = 0xff;
 
 }  // namespace
 
@@ -27,8 +31,9 @@ UploadRing::UploadRing(Device& device, DeviceMemory memory, std::int64_t half_by
 
 const std::byte* UploadRing::PutBytes(std::span<const std::byte> bytes, Stream stream) {
   const auto size = static_cast<std::int64_t>(bytes.size());
-  PAGODA_CHECK_MSG(size <= half_bytes_, "a list for one launch is too long for the upload ring");
-  if (used_ + size > half_bytes_) {
+  const std::int64_t taken = base::RoundUp(size + kTailBytes, kAlignment);
+  PAGODA_CHECK_MSG(taken <= half_bytes_, "a list for one launch is too long for the upload ring");
+  if (used_ + taken > half_bytes_) {
     left_[half_] = device_->Record(stream);
     half_ = 1 - half_;
     used_ = 0;
@@ -36,13 +41,12 @@ const std::byte* UploadRing::PutBytes(std::span<const std::byte> bytes, Stream s
     (void)device_->Await(left_[half_]);
   }
   const std::int64_t at = half_ * half_bytes_ + used_;
-  used_ += base::RoundUp(size, kAlignment);
+  used_ += taken;
   std::byte* const host = host_.data() + at;
   std::byte* const target = memory_.data() + at;
-  if (size > 0) {
-    std::memcpy(host, bytes.data(), bytes.size());
-    device_->Copy(target, host, size, stream);
-  }
+  if (size > 0) std::memcpy(host, bytes.data(), bytes.size());
+  std::memset(host + size, kNobodys, static_cast<std::size_t>(taken - size));
+  device_->Copy(target, host, taken, stream);
   return target;
 }
 

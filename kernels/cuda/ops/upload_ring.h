@@ -18,7 +18,8 @@ class UploadRing {
   static absl::StatusOr<UploadRing> Create(Device& device, std::int64_t half_bytes);
 
   // Where the list lies on the device, for work enqueued on `stream` before half_bytes more have
-  // been put. Requires: the list takes at most half_bytes.
+  // been put; bytes of ones follow it. Requires: the list takes at most half_bytes less 16, in
+  // whole 64.
   template <typename T>
   const T* Put(std::span<const T> list, Stream stream) {
     return reinterpret_cast<const T*>(PutBytes(std::as_bytes(list), stream));

@@ -1,3 +1,4 @@
+#include "kernels/emulation/bank_watch.h"
 #include "tests/kernels/cuda/cuda_fixture.h"
 #include "tests/kernels/suite/paged_sequence.h"
 
@@ -63,6 +64,27 @@ TEST_F(DecodeTest, ReadsEachByteOfTheContextOnceWithoutBankConflicts) {
     EXPECT_EQ(after.async_bytes - before.async_bytes,
               static_cast<std::uint64_t>(600 * 2 * 2 * head_size * 2));
     EXPECT_EQ(after.bank_conflicts - before.bank_conflicts, 0u) << head_size;
+  }
+}
+
+// Every way in which the main loop uses shared memory: matrix loads (counted above too), the
+// copies of K and V, the exchange of maxima and of weights.
+TEST_F(DecodeTest, NoAccessToSharedMemoryMeetsABankTwice) {
+  for (const std::int32_t head_size : {32, 64, 96, 128, 256}) {
+    for (const std::int32_t group : {3, 12}) {
+      Sequence sequence({.query_heads = group, .kv_heads = 1, .head_size = head_size}, 150, 66);
+      const emulation::BankWatch watch;
+      sequence.Run(*ops_, 149, 1, 1);
+      std::uint64_t in_decode = 0, of_copies = 0;
+      for (const emulation::BankWatch::Place& place : watch.Places()) {
+        EXPECT_EQ(place.conflicts, 0u) << place.file << ":" << place.line << ", head size "
+                                       << head_size << ", group " << group;
+        in_decode += place.file == "decode.cuh" ? 1 : 0;
+        of_copies += place.file == "kv_tile.cuh" ? 1 : 0;
+      }
+      EXPECT_EQ(in_decode, 5u);
+      EXPECT_EQ(of_copies, 2u);
+    }
   }
 }
 

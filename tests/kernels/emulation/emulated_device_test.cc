@@ -1,5 +1,6 @@
 #include "kernels/emulation/emulated_device.h"
 
+#include <cmath>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -7,6 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/cuda/kernel_table.h"
+#include "kernels/emulation/stack_sanitizer.h"
 
 namespace pagoda::kernels::emulation {
 namespace {
@@ -100,6 +102,49 @@ TEST_F(EmulatedDeviceTest, AKernelThatNeedsMoreSharedMemoryThanTheDeviceHasIsRef
                  {});
   EXPECT_THAT(std::string(device->Await(device->Record({})).message()),
               HasSubstr("the device has 16384"));
+}
+
+// The ninth of eight numbers: a NaN to who reads it, an error to who writes it; to
+// AddressSanitizer both are reports.
+class NinthOfEight : public EmulatedDeviceTest {
+ protected:
+  absl::Status AddNine(std::int64_t num_addends, std::int64_t num_sums) {
+    const auto device = MakeEmulatedDevice({});
+    auto addends = device->Allocate(num_addends * 4), sums = device->Allocate(num_sums * 4);
+    const std::vector<float> ones(16, 1.0f);
+    const auto* const source = reinterpret_cast<const std::byte*>(ones.data());
+    device->Copy(addends->data(), source, num_addends * 4, {});
+    device->Copy(sums->data(), source, num_sums * 4, {});
+    KernelLaunch launch = AddLaunch();
+    arguments_ = {.addend = {reinterpret_cast<float*>(addends->data()), 9},
+                  .inout = {reinterpret_cast<float*>(sums->data()), 9},
+                  .columns = 9};
+    device->Launch(launch, {});
+    const absl::Status done = device->Await(device->Record({}));
+    if (num_sums > 8) std::memcpy(&ninth_, sums->data() + 32, 4);
+    return done;
+  }
+  float ninth_ = 0;
+};
+
+TEST_F(NinthOfEight, AKernelThatReadsOneElementPastTheEndIsFound) {
+  ASSERT_TRUE(AddNine(9, 9).ok());
+  EXPECT_EQ(ninth_, 2.0f);
+  if (kForbids) {
+    EXPECT_DEATH((void)AddNine(8, 9), "use-after-poison");
+    return;
+  }
+  ASSERT_TRUE(AddNine(8, 9).ok());
+  EXPECT_TRUE(std::isnan(ninth_)) << ninth_;
+}
+
+TEST_F(NinthOfEight, AKernelThatWritesOneElementPastTheEndIsFound) {
+  if (kForbids) {
+    EXPECT_DEATH((void)AddNine(9, 8), "use-after-poison");
+    return;
+  }
+  EXPECT_THAT(std::string(AddNine(9, 8).message()),
+              HasSubstr("kernel Add: it wrote past the end of 32 bytes"));
 }
 
 TEST(EmulatedDevice, MemoryThatTheSystemRefusesIsAnErrorWithItsBytes) {

@@ -34,11 +34,24 @@ TEST(UploadRing, EveryListArrivesThoughTheRingGoesRoundManyTimes) {
   }
 }
 
+TEST(UploadRing, WhatFollowsAListIsNoneOfAnother) {
+  const auto device = emulation::MakeEmulatedDevice({});
+  auto ring = UploadRing::Create(*device, 512);
+  ASSERT_TRUE(ring.ok());
+  for (const std::size_t length : {1u, 12u, 16u, 31u}) {
+    const Numbers list(length, 7);
+    const std::int32_t* const there = ring->Put(std::span<const std::int32_t>(list), {});
+    ASSERT_TRUE(device->Await(device->Record({})).ok());
+    EXPECT_EQ(there[length - 1], 7);
+    for (std::size_t past = length; past < length + 4; ++past) EXPECT_EQ(there[past], -1);
+  }
+}
+
 TEST(UploadRingDeathTest, AListThatNeverFitsAborts) {
   const auto device = emulation::MakeEmulatedDevice({});
   auto ring = UploadRing::Create(*device, 64);
   ASSERT_TRUE(ring.ok());
-  const Numbers list(17);
+  const Numbers list(13);
   EXPECT_DEATH(ring->Put(std::span<const std::int32_t>(list), {}), "too long");
 }
 
