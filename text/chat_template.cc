@@ -30,6 +30,7 @@ absl::StatusOr<Value> NewString(MarkedString text, Workspace& workspace) {
 
 using Entries = std::vector<std::pair<Value, Value>>;
 
+constexpr std::string_view kMessagesField = "messages";
 constexpr std::string_view kToolsField = "tools_json";
 constexpr std::string_view kVariablesField = "template_variables_json";
 // What Render sets itself.
@@ -96,14 +97,40 @@ absl::StatusOr<Value> NewTools(std::span<const std::string> tools_json, Workspac
   return list;
 }
 
+absl::StatusOr<Value> NewMessages(std::span<const ChatMessage> messages, Workspace& workspace) {
+  std::vector<Value> items;
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    PAGODA_ASSIGN_OR_RETURN(const Value item, NewMessage(messages[i], i, workspace));
+    items.push_back(item);
+  }
+  PAGODA_ASSIGN_OR_RETURN(const jinja::List* list, workspace.NewList(std::move(items)));
+  return list;
+}
+
+// What any template for chats has to take: plain texts of the three roles that all of them know.
+bool IsPlain(std::span<const ChatMessage> messages, const ChatTemplateOptions& options) {
+  constexpr std::string_view kRoles[] = {"system", "user", "assistant"};
+  return options.tools_json.empty() && options.variables_json.empty() &&
+         std::ranges::all_of(messages, [&](const ChatMessage& message) {
+           return message.fields_json.empty() &&
+                  std::ranges::find(kRoles, message.role) != std::end(kRoles);
+         });
+}
+
+// Whether another conversation would help: one that is shorter, or one that is plainer.
+bool IsCallersFault(const absl::Status& failed, std::size_t input_bytes, bool is_plain) {
+  if (absl::IsResourceExhausted(failed)) return input_bytes > jinja::kSmallInputBytes;
+  return !absl::IsUnimplemented(failed) && !is_plain;
+}
+
 absl::Status CheckUtf8(std::span<const ChatMessage> messages) {
   for (std::size_t i = 0; i < messages.size(); ++i) {
     const auto bad_role = FirstBadUtf8(messages[i].role);
     const auto bad = bad_role.has_value() ? bad_role : FirstBadUtf8(messages[i].content);
     if (!bad.has_value()) continue;
-    return base::FieldError(
-        "messages", absl::StrCat("the ", bad_role.has_value() ? "role" : "content", " of message ",
-                                 i, " is not UTF-8 at byte ", *bad));
+    return base::FieldError(kMessagesField,
+                            absl::StrCat("the ", bad_role.has_value() ? "role" : "content",
+                                         " of message ", i, " is not UTF-8 at byte ", *bad));
   }
   return absl::OkStatus();
 }
@@ -117,13 +144,9 @@ class JinjaTemplate final : public ChatTemplate {
     PAGODA_RETURN_IF_ERROR(CheckUtf8(messages));
     Workspace workspace;
     jinja::Evaluator evaluator(tree_, workspace);
-    std::vector<Value> items;
-    for (std::size_t i = 0; i < messages.size(); ++i) {
-      PAGODA_ASSIGN_OR_RETURN(const Value item, NewMessage(messages[i], i, workspace));
-      items.push_back(item);
-    }
-    PAGODA_ASSIGN_OR_RETURN(const jinja::List* list, workspace.NewList(std::move(items)));
-    evaluator.Set("messages", list);
+    const absl::StatusOr<Value> list = NewMessages(messages, workspace);
+    if (!list.ok()) return AboutField(kMessagesField, list.status());
+    evaluator.Set("messages", *list);
     evaluator.Set("add_generation_prompt", options.add_generation_prompt);
     // Templates are written for a caller that always passes these two, as none where it has none.
     evaluator.Set("tools", jinja::None{});
@@ -132,8 +155,15 @@ class JinjaTemplate final : public ChatTemplate {
     PAGODA_RETURN_IF_ERROR(SetToken("eos_token", options.eos_token, evaluator, workspace));
     PAGODA_RETURN_IF_ERROR(SetVariables(options, evaluator, workspace));
     if (options.unix_seconds.has_value()) evaluator.SetTime(*options.unix_seconds);
-    PAGODA_ASSIGN_OR_RETURN(const MarkedString output, evaluator.Run());
-    return output.ToMarkedText();
+    const std::size_t input_bytes = workspace.held_bytes();
+    const absl::StatusOr<MarkedString> output = evaluator.Run();
+    if (output.ok()) return output->ToMarkedText();
+    if (!base::FieldOf(output.status()).empty()) return output.status();
+    if (IsCallersFault(output.status(), input_bytes, IsPlain(messages, options))) {
+      return AboutField(kMessagesField, output.status());
+    }
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the model's chat template is at fault, not the request: ", output.status().message()));
   }
 
  private:

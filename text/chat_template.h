@@ -45,10 +45,10 @@ class ChatTemplate {
   static absl::StatusOr<std::unique_ptr<const ChatTemplate>> Parse(std::string_view source);
   virtual ~ChatTemplate() = default;
 
-  // A template's raise_exception gives InvalidArgument with its words. Steps, depth and output are
-  // bounded by name. All that comes from `messages`, `tools_json` and `variables_json` is marked as
-  // the caller's. Errors of the last two name them as the API does: fields "tools_json" and
-  // "template_variables_json".
+  // What the caller sends is marked as the caller's. Errors name the line and whose fault they are:
+  // a FieldError (messages, tools_json, template_variables_json) the caller's, raise_exception's
+  // words among them; FailedPrecondition the template's: chat_template.cc draws the line. Steps,
+  // depth and output are bounded by name.
   virtual absl::StatusOr<MarkedText> Render(std::span<const ChatMessage> messages,
                                             const ChatTemplateOptions& options) const = 0;
 

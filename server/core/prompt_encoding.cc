@@ -11,9 +11,13 @@
 #include "base/status_macros.h"
 #include "base/strings.h"
 #include "server/core/refusal.h"
+#include "text/load_chat_template.h"
 
 namespace pagoda::server {
 namespace {
+
+// Told from what a caller can mend.
+constexpr std::string_view kTemplateFailed = "CHAT_TEMPLATE_FAILED";
 
 using Tokens = std::vector<base::TokenId>;
 
@@ -64,18 +68,18 @@ absl::StatusOr<EncodedPrompt> Encode(const ChatPrompt& prompt, const ServedModel
   if (prompt.messages.empty()) {
     return base::FieldError("messages", "empty; send at least one message");
   }
-  text::ChatTemplateOptions options;
+  text::ChatTemplateOptions options = text::OptionsOf(tokenizer);
   options.add_generation_prompt = prompt.add_generation_prompt;
   options.tools_json = prompt.tools_json;
   options.variables_json = prompt.template_variables_json;
   options.strict_variables = true;
-  if (const auto bos = tokenizer.bos_token()) options.bos_token = tokenizer.Bytes(*bos);
-  const Tokens eos = tokenizer.eos_tokens();
-  if (!eos.empty()) options.eos_token = tokenizer.Bytes(eos.front());
   options.unix_seconds = std::chrono::duration_cast<std::chrono::seconds>(
                              std::chrono::system_clock::now().time_since_epoch())
                              .count();
   auto rendered = model.chat_template->Render(prompt.messages, options);
+  if (absl::IsFailedPrecondition(rendered.status())) {
+    return base::WithReason(rendered.status(), kTemplateFailed);
+  }
   if (!rendered.ok()) return AboutField("messages", rendered.status());
   auto tokens = tokenizer.EncodeMarked(*rendered);
   if (!tokens.ok()) return AboutField("messages", tokens.status());

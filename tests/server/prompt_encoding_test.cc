@@ -62,6 +62,7 @@ class FakeTemplate final : public text::ChatTemplate {
   explicit FakeTemplate(std::string before) : before_(std::move(before)) {}
   absl::StatusOr<text::MarkedText> Render(std::span<const text::ChatMessage> messages,
                                           const text::ChatTemplateOptions&) const override {
+    if (messages[0].role == "tool") return absl::FailedPreconditionError("line 1: a limit");
     if (messages[0].role != "user") return absl::InvalidArgumentError("roles must alternate");
     return text::MarkedText{{{before_, false}, {messages[0].content, true}}};
   }
@@ -118,6 +119,10 @@ TEST(PromptEncoding, ErrorsNameTheFieldAndKeepTheWords) {
       EncodePrompt(ChatPrompt{{{"system", "a"}}, true}, Model(0, false, "")).status();
   EXPECT_EQ(base::FieldOf(raised), "messages");
   EXPECT_NE(raised.message().find("roles must alternate"), absl::string_view::npos);
+  const auto failed = EncodePrompt(ChatPrompt{{{"tool", "a"}}, true}, Model(0, false, "")).status();
+  EXPECT_EQ(failed.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(base::ReasonOf(failed), "CHAT_TEMPLATE_FAILED");
+  EXPECT_EQ(failed.message(), "line 1: a limit");
   EXPECT_EQ(base::FieldOf(EncodePrompt(ChatPrompt{}, Model(0, false, "")).status()), "messages");
   EXPECT_EQ(base::FieldOf(EncodePrompt(TextPrompt{"?", false, {}}, Model(0, false)).status()),
             "text");

@@ -156,10 +156,12 @@ TEST(ChatTemplate, G14_WhatTheEngineLacksIsRefusedAtLoadWithItsNameAndLine) {
 }
 
 TEST(ChatTemplate, G14_AFaultThatOnlyShowsWhileRenderingNamesItsLine) {
-  EXPECT_EQ(Render("a\n{{\n missing.part }}"), "chat template, line 3: 'missing' is undefined");
-  EXPECT_EQ(Render("{% if true %}\n{% if true %}\n{{ 'a' +\n 1 }}{% endif %}{% endif %}")
+  EXPECT_EQ(Render("a\n{{\n missing.part }}"),
+            "the model's chat template is at fault, not the request: chat template, line 3: "
+            "'missing' is undefined");
+  EXPECT_NE(Render("{% if true %}\n{% if true %}\n{{ 'a' +\n 1 }}{% endif %}{% endif %}")
                 .find("chat template, line 3: "),
-            0u);
+            std::string::npos);
   EXPECT_NE(Render("{{ 'a' * 3 }}").find("cannot be operands of '*'"), std::string::npos);
   EXPECT_NE(Render("{{ 'a'.upper }}").find("has the method 'upper'"), std::string::npos);
   EXPECT_NE(Render("{{ [1] }}").find("cannot be written as text"), std::string::npos);
@@ -205,6 +207,74 @@ TEST(ChatTemplate, G14_NoTemplateRunsGrowsOrNestsWithoutBound) {
              "{{ n.s | tojson }}")
           .find("passes kMax"),
       std::string::npos);
+}
+
+constexpr std::string_view kPairs =
+    "a\n{% for a in messages %}{% for b in messages %}{% for c in '12345678' %}{% set x = a %}"
+    "{% endfor %}{% endfor %}{% endfor %}";
+
+TEST(ChatTemplate, G14_ALimitPassedIsTheCallersFaultOnlyWithALargeConversation) {
+  const auto endless = RenderMarked(
+      "\n\n{% for i in range(9999) %}{% for j in range(9999) %}{% endfor %}{% endfor %}",
+      {{"user", "Hello!"}});
+  EXPECT_EQ(endless.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(std::string(endless.status().message()),
+            "the model's chat template is at fault, not the request: chat template, line 3: the "
+            "rendering passes kMaxWorkingBytes = 67108864");
+  const std::vector<ChatMessage> many(2000, {"user", "x"});
+  const auto long_chat = RenderMarked(kPairs, many);
+  EXPECT_EQ(base::FieldOf(long_chat.status()), "messages");
+  EXPECT_NE(long_chat.status().message().find("line 2: the rendering passes kMax"),
+            std::string::npos)
+      << long_chat.status();
+  // The text counts as the messages do.
+  constexpr std::string_view kLong =
+      "{% for i in range(999) %}{% for m in messages %}{{ m.content }}{% endfor %}{% endfor %}";
+  const auto long_text = RenderMarked(kLong, {{"user", std::string(100'000, 'x')}});
+  EXPECT_EQ(base::FieldOf(long_text.status()), "messages");
+  EXPECT_NE(long_text.status().message().find("kMaxOutputBytes"), std::string::npos);
+}
+
+TEST(ChatTemplate, G14_ALoopOverASmallConversationInsideALoopOverItPassesNoLimit) {
+  // 180 messages take most of kSmallInputBytes.
+  EXPECT_EQ(Render("{% for a in messages %}{% for b in messages %}{{ a.role[0] }}{% endfor %}"
+                   "{% endfor %}",
+                   std::vector<ChatMessage>(180, {"user", ""})),
+            std::string(180 * 180, 'u'));
+}
+
+TEST(ChatTemplate, G14_ValuesThatDoNotGoTogetherAreTheTemplatesFaultInAPlainConversation) {
+  const auto status = [](const ChatMessage& message, const ChatTemplateOptions& options = {}) {
+    return RenderMarked("{{ 'Says ' + message_of_whom }}{{ date }}", {message}, options).status();
+  };
+  for (const char* const role : {"system", "user", "assistant"}) {
+    const absl::Status plain = status({role, "Hello!"});
+    EXPECT_EQ(plain.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_NE(plain.message().find("line 1: 'message_of_whom' is undefined"), std::string::npos)
+        << plain;
+  }
+  const std::vector<std::string> tools = {"{}"};
+  for (const absl::Status& other :
+       {status({"tool", "Hello!"}), status({"user", "Hello!", R"({"name": "A"})"}),
+        status({"user", "Hello!"}, {.variables_json = R"({"date": 1})"}),
+        status({"user", "Hello!"}, {.tools_json = tools})}) {
+    EXPECT_EQ(other.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(base::FieldOf(other), "messages");
+    EXPECT_NE(other.message().find("line 1: 'message_of_whom' is undefined"), std::string::npos)
+        << other;
+  }
+}
+
+TEST(ChatTemplate, G14_WhatTheEngineLacksIsTheTemplatesFaultWhateverWasSent) {
+  for (const char* const source :
+       {"{{ messages[0].content.upper() }}", "{{ messages[0].content.replace('', 'x') }}",
+        "{{ strftime_now('%Q') }}", "{{ 9223372036854775807 + messages | length }}"}) {
+    const auto refused =
+        RenderMarked(source, {{"tool", "caf\u00e9", R"({"name": "A"})"}}, {.unix_seconds = 0});
+    EXPECT_EQ(refused.status().code(), absl::StatusCode::kFailedPrecondition) << source;
+    EXPECT_NE(refused.status().message().find("not supported"), std::string::npos)
+        << refused.status();
+  }
 }
 
 TEST(ChatTemplate, G14_DeepNestingIsRefusedAtLoadWhereItsParserWouldRecurse) {

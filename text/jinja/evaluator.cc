@@ -41,7 +41,7 @@ absl::StatusOr<MarkedString> Evaluator::Run() {
   absl::Status status = RunBody(tree_.body);
   if (status.ok()) return std::move(output_);
   if (raised_) return status;
-  return ErrorAtLine(line_, base::ToStd(status.message()));
+  return absl::Status(status.code(), ErrorAtLine(line_, base::ToStd(status.message())).message());
 }
 
 // --- Statements ---

@@ -25,7 +25,9 @@ class Evaluator {
   void Set(std::string_view name, Value value);
   // What strftime_now tells; without it there is no such function.
   void SetTime(std::int64_t unix_seconds) { unix_seconds_ = unix_seconds; }
-  // Errors (InvalidArgument): raise_exception gives its own words, anything else says the line.
+  // Errors: raise_exception gives a FieldError with its own words. Anything else says the line:
+  // ResourceExhausted for a limit passed, Unimplemented for what this engine lacks, InvalidArgument
+  // for values that do not go together.
   absl::StatusOr<MarkedString> Run();
 
  private:

@@ -15,7 +15,7 @@ namespace pagoda::text::jinja {
 namespace {
 
 absl::Status Overflow() {
-  return absl::InvalidArgumentError("an integer does not fit 64 bits, which is not supported");
+  return absl::UnimplementedError("an integer does not fit 64 bits, which is not supported");
 }
 
 absl::StatusOr<Value> CalculateIntegers(ArithmeticOperator op, std::int64_t a, std::int64_t b) {

@@ -107,7 +107,7 @@ absl::StatusOr<Value> ChangeCase(const MarkedString& text, Case wanted, Workspac
   for (std::size_t at = 0; at < changed.bytes.size(); ++at) {
     char& c = changed.bytes[at];
     if (static_cast<unsigned char>(c) >= 0x80) {
-      return absl::InvalidArgumentError(
+      return absl::UnimplementedError(
           "changing the case of a character outside ASCII is not supported");
     }
     c = InCase(c, wanted == Case::kUpper || (wanted == Case::kCapital && at == 0));
@@ -123,7 +123,7 @@ absl::StatusOr<Value> Replace(const MarkedString& text, const Replacement& repla
   if (old_text == nullptr) return TypeError("cannot be replaced in a str", replacement.old_text);
   if (new_text == nullptr) return TypeError("cannot replace part of a str", replacement.new_text);
   if ((*old_text)->bytes.empty()) {
-    return absl::InvalidArgumentError("replacing an empty string is not supported");
+    return absl::UnimplementedError("replacing an empty string is not supported");
   }
   std::int64_t left = -1;  // below zero: all
   if (replacement.count.has_value() && !std::holds_alternative<None>(*replacement.count)) {

@@ -103,8 +103,8 @@ absl::StatusOr<std::string> FormatTime(std::string_view format, std::int64_t uni
     std::optional<std::string> part = Date(conversion, moment);
     if (!part.has_value()) part = Time(conversion, moment);
     if (!part.has_value()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "the conversion '%", std::string(1, conversion), "' of strftime_now is not supported"));
+      return absl::UnimplementedError(absl::StrCat("the conversion '%", std::string(1, conversion),
+                                                   "' of strftime_now is not supported"));
     }
     text += *part;
   }

@@ -23,7 +23,7 @@ bool IsKey(const Value& value) {
 }  // namespace
 
 absl::Status Workspace::TooMuch(std::string_view bound, std::int64_t value) {
-  return absl::InvalidArgumentError(
+  return absl::ResourceExhaustedError(
       absl::StrCat("the rendering passes ", base::ToAbsl(bound), " = ", value));
 }
 

@@ -27,6 +27,7 @@ class Workspace {
   }
   // Counts memory that a value already made takes on.
   absl::Status Hold(std::size_t bytes);
+  std::size_t held_bytes() const { return held_bytes_; }
 
   absl::StatusOr<const MarkedString*> NewString(MarkedString text);
   absl::StatusOr<const MarkedString*> NewString(std::string_view text) {
@@ -42,6 +43,7 @@ class Workspace {
   absl::StatusOr<Namespace*> NewNamespace();
   absl::StatusOr<Loop*> NewLoop(const std::vector<Value>& items);
 
+  // The one form of every limit passed: ResourceExhausted.
   static absl::Status TooMuch(std::string_view bound, std::int64_t value);
 
  private:
