@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/strings.h"
+#include "kernels/kv_support.h"
 
 namespace pagoda::kernels {
 namespace {
@@ -21,12 +22,6 @@ absl::Status Missing(const Capabilities& capabilities, std::string_view what,
                                                  "; it has ", supported));
 }
 
-std::string KvTypeNames(const std::vector<base::KvType>& types) {
-  return absl::StrJoin(types, ", ", [](std::string* out, base::KvType type) {
-    absl::StrAppend(out, base::Name(type));
-  });
-}
-
 std::string WeightName(WeightSupport weight) {
   return absl::StrCat(Name(weight.format), " with ", Name(weight.activation), " activations");
 }
@@ -34,25 +29,11 @@ std::string WeightName(WeightSupport weight) {
 }  // namespace
 
 absl::Status CheckGeometry(const Capabilities& capabilities, const base::KvGeometry& geometry) {
-  if (!Has(capabilities.block_sizes, geometry.block_size)) {
-    return Missing(capabilities, "block size", std::to_string(geometry.block_size),
-                   absl::StrJoin(capabilities.block_sizes, ", "));
-  }
-  for (const base::KvGroup& group : geometry.groups) {
-    if (!Has(capabilities.kv_types, group.type)) {
-      return Missing(capabilities, "KV type", base::Name(group.type),
-                     KvTypeNames(capabilities.kv_types));
-    }
-    if (!Has(capabilities.head_sizes, group.head_size)) {
-      return Missing(capabilities, "head size", std::to_string(group.head_size),
-                     absl::StrJoin(capabilities.head_sizes, ", "));
-    }
-    if (group.window_tokens.has_value()) {
-      return Missing(capabilities, "sliding window of", std::to_string(*group.window_tokens),
-                     "full attention");
-    }
-  }
-  return absl::OkStatus();
+  return CheckGeometry(KvSupport{.backend = capabilities.backend,
+                                 .types = capabilities.kv_types,
+                                 .head_sizes = capabilities.head_sizes,
+                                 .block_sizes = capabilities.block_sizes},
+                       geometry);
 }
 
 absl::Status CheckWeight(const Capabilities& capabilities, std::string_view name,

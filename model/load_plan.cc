@@ -5,6 +5,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "kernels/kv_support.h"
 
 namespace pagoda::model {
 namespace {
@@ -68,6 +69,7 @@ absl::StatusOr<LoadPlan> PlanLoad(const Checkpoint& checkpoint, const LoadOption
       plan.activation));
   plan.kv_geometry = {.groups = {plan.config.KvGroupFor(kv_type)},
                       .block_size = options.block_size};
+  PAGODA_RETURN_IF_ERROR(kernels::CheckGeometry(kernels::KvSupportOf(layout), plan.kv_geometry));
   plan.memory = PlanMemory(plan.kv_geometry, plan.weights.packed_bytes + plan.weights.mapped_bytes,
                            max_model_len);
   return plan;

@@ -15,6 +15,7 @@
 #include "kernels/cpu/scoring.h"
 #include "kernels/cpu/worker_pool.h"
 #include "kernels/dequantize.h"
+#include "kernels/kv_support.h"
 
 namespace pagoda::kernels::cpu {
 namespace {
@@ -25,14 +26,14 @@ constexpr std::int64_t kElementsPerTask = 8'192;
 }  // namespace
 
 Capabilities MakeCapabilities() {
+  KvSupport kv = KvSupportOf(PackLayout::kColumnPanels);
+  PAGODA_CHECK(std::ranges::max(kv.head_sizes) <= kMaxHeadSize);
   Capabilities capabilities;
-  capabilities.backend = "cpu";
+  capabilities.backend = std::move(kv.backend);
   capabilities.numerics_id = "fma32-1";
-  capabilities.kv_types = {base::KvType::kBf16, base::KvType::kF32};
-  for (std::int32_t size = 16; size <= kMaxHeadSize; size += 16) {
-    capabilities.head_sizes.push_back(size);
-  }
-  capabilities.block_sizes = {1, 2, 4, 8, 16, 32, 64, 128, 256};
+  capabilities.kv_types = std::move(kv.types);
+  capabilities.head_sizes = std::move(kv.head_sizes);
+  capabilities.block_sizes = std::move(kv.block_sizes);
   for (const ElementType format : kAllElementTypes) {
     capabilities.weights.push_back({format, ActivationType::kF32});
     if (IsQuantized(format)) capabilities.weights.push_back({format, ActivationType::kInt8});

@@ -1,6 +1,9 @@
 #include "kernels/reference/reference_ops.h"
 
+#include <utility>
+
 #include "kernels/check_shapes.h"
+#include "kernels/kv_support.h"
 #include "kernels/reference/kv_store.h"
 #include "kernels/reference/matmul.h"
 #include "kernels/reference/paged_attention.h"
@@ -13,12 +16,13 @@ namespace pagoda::kernels {
 namespace {
 
 Capabilities MakeCapabilities() {
+  KvSupport kv = KvSupportOf(PackLayout::kRows);
   Capabilities made;
-  made.backend = "reference";
+  made.backend = std::move(kv.backend);
   made.numerics_id = "fma32-1";
-  made.kv_types = {base::KvType::kBf16, base::KvType::kF32};
-  made.head_sizes = {16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 256};
-  made.block_sizes = {1, 2, 4, 8, 16, 32, 64, 128, 256};
+  made.kv_types = std::move(kv.types);
+  made.head_sizes = std::move(kv.head_sizes);
+  made.block_sizes = std::move(kv.block_sizes);
   for (const ElementType format : kAllElementTypes) {
     made.embeddings.push_back(format);
     made.weights.push_back({format, ActivationType::kF32});

@@ -77,6 +77,15 @@ TEST_F(LoadPlanTest, AGpuHasItsOwnTypesAndPacksATiedHeadOnceMore) {
   EXPECT_EQ(refused.status().message(), "the cuda backend has no KV type f32; it has bf16");
 }
 
+TEST_F(LoadPlanTest, WhatTheKernelsOfTheBackendLackIsRefusedInTheirWords) {
+  EXPECT_TRUE(Plan({}, {.head_size = 48}).ok());
+  const auto on_gpu = PlanLoad(*checkpoint_, {}, kernels::PackLayout::kBf16Rows);
+  EXPECT_EQ(on_gpu.status().message(),
+            "the cuda backend has no head size 48; it has 32, 64, 96, 128, 256");
+  EXPECT_THAT(Refusal({}, {.head_size = 40}), HasSubstr("the cpu backend has no head size 40; it"));
+  EXPECT_THAT(Refusal({.block_size = 12}), HasSubstr("the cpu backend has no block size 12; it"));
+}
+
 TEST_F(LoadPlanTest, WeightsAreCountedAsTheBackendPacksThem) {
   const auto plan = Plan({});
   EXPECT_EQ(plan->memory.weight_bytes, plan->weights.packed_bytes + plan->weights.mapped_bytes);

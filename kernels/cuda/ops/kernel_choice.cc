@@ -1,8 +1,10 @@
 #include "kernels/cuda/ops/kernel_choice.h"
 
 #include <bit>
+#include <utility>
 
 #include "base/check.h"
+#include "kernels/kv_support.h"
 
 namespace pagoda::kernels::cuda {
 namespace {
@@ -29,12 +31,13 @@ void CheckPlane(const KvPlane& plane) {
 }  // namespace
 
 Capabilities MakeCapabilities() {
+  KvSupport kv = KvSupportOf(PackLayout::kBf16Rows);
   Capabilities made;
-  made.backend = "cuda";
+  made.backend = std::move(kv.backend);
   made.numerics_id = "cuda-mma16-1";
-  made.kv_types = {base::KvType::kBf16};
-  made.head_sizes = {32, 64, 96, 128, 256};
-  made.block_sizes = {4, 8, 16, 32, 64};
+  made.kv_types = std::move(kv.types);
+  made.head_sizes = std::move(kv.head_sizes);
+  made.block_sizes = std::move(kv.block_sizes);
   for (const ElementType format : kAllElementTypes) {
     made.weights.push_back({format, ActivationType::kBf16});
     made.embeddings.push_back(format);
