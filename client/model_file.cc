@@ -15,7 +15,9 @@
 #include "kernels/kernels_pack.h"
 #include "model/checkpoint.h"
 #include "model/folder_config.h"
+#include "model/load_checks.h"
 #include "text/chat_template.h"
+#include "text/load_chat_template.h"
 #include "text/model_text.h"
 #include "text/tokenizer.h"
 #include "text/tokenizer_json_rules.h"
@@ -53,9 +55,12 @@ void Take(const text::Tokenizer& tokenizer, TokenizerFacts& facts) {
   for (const base::TokenId eos : tokenizer.eos_tokens()) facts.eos.push_back(eos);
 }
 
-void TakeTemplate(std::string_view source, ModelFacts& facts) {
+// `tokenizer` is null where the file's is refused: then the template is read and not tried.
+void TakeTemplate(std::string_view source, const text::Tokenizer* tokenizer, ModelFacts& facts) {
   facts.template_bytes = static_cast<std::int64_t>(source.size());
-  facts.template_usable = text::ChatTemplate::Parse(source).status();
+  facts.template_usable = tokenizer == nullptr
+                              ? text::ChatTemplate::Parse(source).status()
+                              : text::LoadChatTemplate(source, *tokenizer).status();
 }
 
 void TakeWords(const GgufFile& file, ModelFacts& facts) {
@@ -68,7 +73,7 @@ void TakeWords(const GgufFile& file, ModelFacts& facts) {
   facts.tokenizer.usable = tokenizer.status();
   if (tokenizer.ok()) Take(**tokenizer, facts.tokenizer);
   const auto source = file.String("tokenizer.chat_template");
-  if (source.ok()) TakeTemplate(*source, facts);
+  if (source.ok()) TakeTemplate(*source, tokenizer.ok() ? tokenizer->get() : nullptr, facts);
 }
 
 absl::StatusOr<text::ModelText> ReadWords(const std::string& folder) {
@@ -105,11 +110,12 @@ void TakeWords(const std::string& folder, ModelFacts& facts) {
   const auto words = ReadWords(folder);
   facts.tokenizer.usable = words.status();
   if (!words.ok()) {
-    if (const auto source = TemplateIn(folder)) TakeTemplate(*source, facts);
+    if (const auto source = TemplateIn(folder)) TakeTemplate(*source, nullptr, facts);
     return;
   }
   Take(*words->tokenizer, facts.tokenizer);
-  if (!words->chat_template.empty()) TakeTemplate(words->chat_template, facts);
+  if (!words->chat_template.empty())
+    TakeTemplate(words->chat_template, words->tokenizer.get(), facts);
 }
 
 absl::StatusOr<PlannedModel> Plan(const model::Checkpoint& checkpoint,
@@ -219,11 +225,7 @@ absl::Status CheckWords(const std::string& path) {
   PAGODA_RETURN_IF_ERROR(facts.tokenizer.usable);
   PAGODA_RETURN_IF_ERROR(facts.template_usable);
   if (!facts.planned.ok()) return facts.planned.status();
-  const std::int32_t rows = facts.planned->config.num_vocabulary_rows;
-  if (static_cast<std::int64_t>(facts.tokenizer.vocabulary_size) <= rows) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("a tokenizer of ", facts.tokenizer.vocabulary_size,
-                                                 " tokens for a model of ", rows,
-                                                 " embedding rows"));
+  return model::CheckVocabulary(facts.tokenizer.vocabulary_size, facts.planned->config);
 }
 
 }  // namespace pagoda::client

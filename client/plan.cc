@@ -159,15 +159,16 @@ CallError DoesNotFit(const FileOptions& file, const Answer& answer) {
   const Capacity& capacity = answer.capacity;
   const std::int64_t memory = answer.target.memory_bytes;
   if (answer.model.memory.weight_bytes > memory) {
-    CallError error = LocalError(absl::ResourceExhaustedError(
-        absl::StrCat("the weights alone take ", FormatBytes(answer.model.memory.weight_bytes), ", ",
-                     FormatBytes(memory), " are there")));
+    CallError error = LocalError(absl::ResourceExhaustedError(absl::StrCat(
+        "the weights alone take ", base::FormatBytesUp(answer.model.memory.weight_bytes), ", ",
+        FormatBytes(memory), " are there")));
     error.to_do = "choose a file with smaller weights, or a target with more memory";
     return error;
   }
-  CallError error = LocalError(absl::ResourceExhaustedError(absl::StrCat(
-      "weights and KV pool take ", FormatBytes(capacity.total_bytes), ", ", FormatBytes(memory),
-      " are there, ", base::FormatBytesUp(-capacity.free_bytes), " are missing")));
+  CallError error = LocalError(absl::ResourceExhaustedError(
+      absl::StrCat("weights and KV pool take ", base::FormatBytesUp(capacity.total_bytes), ", ",
+                   FormatBytes(memory), " are there, ", base::FormatBytesUp(-capacity.free_bytes),
+                   " are missing")));
   error.to_do = absl::StrCat("use --batch ", capacity.largest_batch, " or less, or --context ",
                              capacity.longest_context, " or less at this batch, or give ",
                              base::FormatBytesUp(capacity.total_bytes), " with --memory");

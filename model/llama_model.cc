@@ -14,6 +14,7 @@
 #include "model/device_capabilities.h"
 #include "model/forward_pass.h"
 #include "model/kv_storage.h"
+#include "model/load_checks.h"
 #include "model/load_plan.h"
 #include "model/model.h"
 #include "model/weights.h"
@@ -44,13 +45,6 @@ absl::Status CheckLimits(const ModelOptions& options) {
   return absl::InvalidArgumentError(absl::StrCat("a step of ", options.max_num_batched_tokens,
                                                  " tokens and ", options.max_num_seqs,
                                                  " sequences; expected at least 1"));
-}
-
-absl::Status CheckVocabulary(const ModelOptions& options, const Config& config) {
-  if (options.vocabulary_size <= config.num_vocabulary_rows) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("a tokenizer of ", options.vocabulary_size,
-                                                 " tokens for a model of ",
-                                                 config.num_vocabulary_rows, " embedding rows"));
 }
 
 // A model of the Llama family. Members stand in the order in which they refer to each other:
@@ -125,7 +119,7 @@ class LlamaModel final : public Model {
 
 absl::Status LlamaModel::Initialize(const LoadPlan& plan) {
   PAGODA_RETURN_IF_ERROR(CheckLimits(options_));
-  PAGODA_RETURN_IF_ERROR(CheckVocabulary(options_, config_));
+  PAGODA_RETURN_IF_ERROR(CheckVocabulary(options_.vocabulary_size, config_));
   FillInfo(plan);
   PAGODA_RETURN_IF_ERROR(kernels::CheckGeometry(ops_->capabilities(), info_.kv_geometry));
   PAGODA_ASSIGN_OR_RETURN(

@@ -1,8 +1,6 @@
 #include "model/weights.h"
 
-#include <algorithm>
 #include <bit>
-#include <cmath>
 #include <span>
 
 #include "absl/status/status.h"
@@ -10,7 +8,7 @@
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "base/strings.h"
-#include "kernels/dequantize.h"
+#include "model/load_checks.h"
 
 namespace pagoda::model {
 namespace {
@@ -25,17 +23,6 @@ ElementType TypeOf(const StoredTensor& tensor) {
   return *type;
 }
 
-absl::StatusOr<std::vector<float>> Widened(const StoredTensor* tensor) {
-  std::vector<float> values(tensor->shape[0]);
-  kernels::DequantizeRow(TypeOf(*tensor), tensor->data.data(), values);
-  for (const float value : values) {
-    if (std::isfinite(value)) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("tensor '", base::ToAbsl(tensor->name), "' holds a value that is not finite"));
-  }
-  return values;
-}
-
 class Loader {
  public:
   Loader(const WeightPlan& plan, const Config& config, kernels::Ops& ops,
@@ -44,18 +31,17 @@ class Loader {
 
   absl::StatusOr<Weights> Run() {
     PAGODA_CHECK_MSG(ops_.device().is_host(), "weights are packed in host memory");
+    PAGODA_RETURN_IF_ERROR(CheckContent(plan_, config_));
     if (plan_.packed_bytes > 0) {
       PAGODA_ASSIGN_OR_RETURN(weights_.memory, ops_.device().Allocate(plan_.packed_bytes));
     }
-    PAGODA_RETURN_IF_ERROR(CompareTwin());
-    PAGODA_RETURN_IF_ERROR(CompareFrequencies());
     PAGODA_RETURN_IF_ERROR(Load(plan_.embedding, weights_.embedding));
     for (const PlannedLayer& planned : plan_.layers) {
       LayerWeights layer;
-      PAGODA_ASSIGN_OR_RETURN(layer.attention_norm, Widened(planned.attention_norm));
-      PAGODA_ASSIGN_OR_RETURN(layer.feed_forward_norm, Widened(planned.feed_forward_norm));
+      PAGODA_ASSIGN_OR_RETURN(layer.attention_norm, ReadVector(*planned.attention_norm));
+      PAGODA_ASSIGN_OR_RETURN(layer.feed_forward_norm, ReadVector(*planned.feed_forward_norm));
       for (const StoredTensor* const bias : planned.qkv_bias) {
-        PAGODA_ASSIGN_OR_RETURN(const std::vector<float> values, Widened(bias));
+        PAGODA_ASSIGN_OR_RETURN(const std::vector<float> values, ReadVector(*bias));
         layer.qkv_bias.insert(layer.qkv_bias.end(), values.begin(), values.end());
       }
       PAGODA_RETURN_IF_ERROR(Load(planned.qkv, layer.qkv));
@@ -64,50 +50,15 @@ class Loader {
       PAGODA_RETURN_IF_ERROR(Load(planned.down, layer.down));
       weights_.layers.push_back(std::move(layer));
     }
-    PAGODA_ASSIGN_OR_RETURN(weights_.output_norm, Widened(plan_.output_norm));
+    PAGODA_ASSIGN_OR_RETURN(weights_.output_norm, ReadVector(*plan_.output_norm));
     PAGODA_RETURN_IF_ERROR(Load(plan_.lm_head, weights_.lm_head));
-    PAGODA_RETURN_IF_ERROR(LoadRopeFactors());
+    if (plan_.rope_factors != nullptr) {
+      PAGODA_ASSIGN_OR_RETURN(weights_.rope_factors, ReadVector(*plan_.rope_factors));
+    }
     return std::move(weights_);
   }
 
  private:
-  absl::Status CompareTwin() const {
-    if (plan_.head_twin == nullptr) return absl::OkStatus();
-    const StoredTensor& embedding = *plan_.embedding.parts.front();
-    if (std::ranges::equal(plan_.head_twin->data, embedding.data)) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat(
-        "tensor '", base::ToAbsl(plan_.head_twin->name), "' differs from '",
-        base::ToAbsl(embedding.name), "', but the configuration says that they are one"));
-  }
-
-  absl::Status CompareFrequencies() const {
-    for (const StoredTensor* const twin : plan_.frequency_twins) {
-      PAGODA_ASSIGN_OR_RETURN(const std::vector<float> stated, Widened(twin));
-      // A file of 16-bit floats has rounded them.
-      const double allowed = TypeOf(*twin) == ElementType::kF32 ? 1e-5 : 1e-2;
-      for (std::size_t i = 0; i < stated.size(); ++i) {
-        const double expected =
-            std::pow(config_.rope_base, -2.0 * static_cast<double>(i) / config_.rotary_size);
-        if (std::abs(stated[i] - expected) <= allowed * expected) continue;
-        return absl::InvalidArgumentError(absl::StrCat("tensor '", base::ToAbsl(twin->name),
-                                                       "' holds ", stated[i], " at ", i,
-                                                       "; the configuration gives ", expected));
-      }
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status LoadRopeFactors() {
-    if (plan_.rope_factors == nullptr) return absl::OkStatus();
-    PAGODA_ASSIGN_OR_RETURN(weights_.rope_factors, Widened(plan_.rope_factors));
-    for (const float factor : weights_.rope_factors) {
-      if (factor > 0.0f) continue;
-      return absl::InvalidArgumentError(
-          absl::StrCat("tensor 'rope_freqs.weight' holds ", factor, "; expected values above 0"));
-    }
-    return absl::OkStatus();
-  }
-
   // The backend widens any embedding; what it multiplies with must be one of its formats.
   absl::Status CheckFormats(const PlannedWeight& planned) const {
     if (planned.plan.role == kernels::WeightRole::kEmbedding) return absl::OkStatus();

@@ -20,6 +20,7 @@
 #include "model/device_capabilities.h"
 #include "model/folder_config.h"
 #include "model/kv_memory.h"
+#include "model/load_checks.h"
 #include "model/load_plan.h"
 #include "model/memory_plan.h"
 #include "model/model.h"
@@ -27,7 +28,7 @@
 #include "server/config/tenants_file.h"
 #include "server/core/served_model.h"
 #include "server/tenant_wiring.h"
-#include "text/chat_template.h"
+#include "text/load_chat_template.h"
 #include "text/model_text.h"
 #include "text/tokenizer.h"
 
@@ -65,7 +66,7 @@ model::ModelOptions ModelOptionsOf(const ServerConfig& config,
 
 // `where` is the file, or the file and its key, that the template stands in.
 absl::Status ParseTemplate(std::string_view where, std::string_view source, ServedModel& served) {
-  auto parsed = text::ChatTemplate::Parse(source);
+  auto parsed = text::LoadChatTemplate(source, *served.tokenizer);
   if (!parsed.ok()) {
     return absl::Status(
         parsed.status().code(),
@@ -153,6 +154,13 @@ void LogModel(const ServerConfig& config, const model::ModelInfo& info,
                              " bytes per token"));
 }
 
+model::LoadOptions LoadOptionsOf(const ServerConfig& config) {
+  return {.activation_dtype = config.activation_dtype,
+          .kv_cache_dtype = config.kv_cache_dtype,
+          .block_size = config.block_size,
+          .max_model_len = config.max_model_len};
+}
+
 // What is packed must stay in memory; what is used in place lies in the file's mapping, which the
 // system may drop and read again.
 absl::Status CheckWeightsFit(const ServerConfig& config, std::int64_t packed_bytes,
@@ -160,7 +168,7 @@ absl::Status CheckWeightsFit(const ServerConfig& config, std::int64_t packed_byt
   const std::int64_t pool_bytes = config.kv_cache_bytes.value_or(0);
   if (packed_bytes + pool_bytes <= available_bytes) return absl::OkStatus();
   const std::string weights = absl::StrCat("too little memory: the weights of ", config.model,
-                                           " take ", base::FormatBytes(packed_bytes), " packed");
+                                           " take ", base::FormatBytesUp(packed_bytes), " packed");
   const std::string available = absl::StrCat(
       base::FormatBytes(available_bytes), " are available to this process; free memory, raise the ",
       "limit of its container, ");
@@ -171,7 +179,7 @@ absl::Status CheckWeightsFit(const ServerConfig& config, std::int64_t packed_byt
   }
   return absl::ResourceExhaustedError(
       absl::StrCat(weights, " and --kv-cache-memory asks for ", base::FormatBytes(pool_bytes), ", ",
-                   base::FormatBytes(packed_bytes + pool_bytes), " in all, ", available,
+                   base::FormatBytesUp(packed_bytes + pool_bytes), " in all, ", available,
                    "or lower --kv-cache-memory"));
 }
 
@@ -295,14 +303,9 @@ absl::Status ServerStack::CheckStart(const ServerConfig& config, std::int64_t av
   PAGODA_ASSIGN_OR_RETURN(const kernels::Capabilities capabilities,
                           model::CapabilitiesOf(config.device));
   PAGODA_ASSIGN_OR_RETURN(const auto checkpoint, model::Checkpoint::Open(config.model));
-  PAGODA_ASSIGN_OR_RETURN(const model::LoadPlan plan,
-                          model::PlanLoad(*checkpoint,
-                                          {.activation_dtype = config.activation_dtype,
-                                           .kv_cache_dtype = config.kv_cache_dtype,
-                                           .block_size = config.block_size,
-                                           .max_model_len = config.max_model_len},
-                                          capabilities.pack_layout));
-  PAGODA_RETURN_IF_ERROR(kernels::CheckGeometry(capabilities, plan.kv_geometry));
+  PAGODA_ASSIGN_OR_RETURN(
+      const model::LoadPlan plan,
+      model::PlanLoad(*checkpoint, LoadOptionsOf(config), capabilities.pack_layout));
   PAGODA_RETURN_IF_ERROR(CheckWeightsFit(config, plan.weights.packed_bytes, available_bytes));
   PAGODA_ASSIGN_OR_RETURN(
       const model::KvMemoryAnswer memory,
@@ -329,7 +332,15 @@ absl::Status ServerStack::CheckStart(const ServerConfig& config, std::int64_t av
 
 absl::Status ServerStack::CheckText(const ServerConfig& config) {
   ServedModel served;
-  return LoadText(config.model, served);
+  PAGODA_RETURN_IF_ERROR(LoadText(config.model, served));
+  PAGODA_ASSIGN_OR_RETURN(const kernels::Capabilities capabilities,
+                          model::CapabilitiesOf(config.device));
+  PAGODA_ASSIGN_OR_RETURN(const auto checkpoint, model::Checkpoint::Open(config.model));
+  PAGODA_ASSIGN_OR_RETURN(
+      const model::LoadPlan plan,
+      model::PlanLoad(*checkpoint, LoadOptionsOf(config), capabilities.pack_layout));
+  PAGODA_RETURN_IF_ERROR(model::CheckVocabulary(served.tokenizer->vocabulary_size(), plan.config));
+  return model::CheckContent(plan.weights, plan.config);
 }
 
 absl::StatusOr<ReloadReport> ServerStack::ReloadTenants(Authenticator& authenticator) {

@@ -42,7 +42,7 @@ class ServerStack {
   // what this process can still take (base::AvailableMemory). A pool of --kv-cache-memory auto is
   // estimated; Load checks again.
   static absl::Status CheckStart(const ServerConfig& config, std::int64_t available_bytes);
-  // Whether the model's vocabulary and chat template can be used.
+  // What a start reads beyond headers: vocabulary, chat template, tensors that must be equal.
   static absl::Status CheckText(const ServerConfig& config);
 
   // Starts the engine, computes the public prefixes, runs one tiny generation and opens the desk.

@@ -204,6 +204,17 @@ TEST_F(ModelFileTest, PlanRefusesAGpuTheKeysAndValuesThatItsBackendLacks) {
   EXPECT_THAT(session_.err.str(), HasSubstr("has no KV type f32; it has bf16"));
 }
 
+TEST_F(ModelFileTest, PlanRefusesHeadsThatTheTargetsKernelsLackAsAStartDoes) {
+  Write({.head_size = 48});
+  EXPECT_EQ(Run({"plan"}), kExitOk);
+  EXPECT_EQ(Run({"plan", "--target", "l4"}), kExitFailed);
+  EXPECT_THAT(session_.err.str(),
+              HasSubstr("the cuda backend has no head size 48; it has 32, 64, 96, 128, 256"));
+  Write({.head_size = 40});
+  EXPECT_EQ(Run({"plan"}), kExitFailed);
+  EXPECT_THAT(session_.err.str(), HasSubstr("the cpu backend has no head size 40; it has 16, 32"));
+}
+
 // Twenty batches, so that the nearest tenth of a mebibyte would be too little for about half.
 TEST_F(ModelFileTest, TheMemoryThatAPlanAdvisesIsEnough) {
   for (int batch = 64; batch < 84; ++batch) {

@@ -134,8 +134,8 @@ TEST(ModelFolder, ToolsReachTheTemplateOrAreRefused) {
   EXPECT_THAT(refused.error_message(), HasSubstr("template_variables_json: the model's chat"));
 }
 
-// Row G14: a fault of the template ends the call with its words, and the server goes on.
-TEST(ModelFolder, ATemplateThatRaisesOrLoopsEndsTheCallWithItsReason) {
+// What refuses the conversation is the caller's to mend, what fails is not; the server goes on.
+TEST(ModelFolder, G14_ATemplateThatRaisesOrLoopsEndsTheCallWithItsReason) {
   const FamilyFolder folder("llama",
                             "{% if messages[0].content == 'loop' %}"
                             "{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}"
@@ -147,8 +147,9 @@ TEST(ModelFolder, ATemplateThatRaisesOrLoopsEndsTheCallWithItsReason) {
   EXPECT_EQ(raised.status.error_code(), StatusCode::INVALID_ARGUMENT);
   EXPECT_THAT(raised.status.error_message(), HasSubstr("Roles must alternate!"));
   const Reply looped = Chat(server, "loop");
-  EXPECT_EQ(looped.status.error_code(), StatusCode::INVALID_ARGUMENT);
-  EXPECT_THAT(looped.status.error_message(), HasSubstr("kMax"));
+  EXPECT_EQ(looped.status.error_code(), StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(looped.status.error_message(),
+              HasSubstr("chat template, line 1: the rendering passes kMaxWorkingBytes"));
   EXPECT_TRUE(Chat(server, "neither").status.ok());
 }
 
@@ -203,6 +204,9 @@ std::vector<Fault> FaultsOfWeights() {
          f.Write(kIndex, index.dump());
        },
        {"model.norm.weight"}},
+      {"a head of its own is said to be the embedding",
+       [](const FamilyFolder& f) { SetEntry(f, "tie_word_embeddings", true); },
+       {"'lm_head.weight' differs from 'model.embed_tokens.weight'"}},
   };
 }
 
@@ -227,6 +231,15 @@ std::vector<Fault> FaultsOfConfiguration() {
          f.Write("chat_template.jinja", "{{ messages | no_such_filter }}");
        },
        {"no_such_filter", "line 1", "the chat template"}},
+      {"the template loops for ever",
+       [](const FamilyFolder& f) {
+         f.Write("chat_template.jinja",
+                 "\n{% for i in range(9999) %}{% for j in range(9999) %}{% endfor %}{% endfor %}");
+       },
+       {"chat template, line 2: the rendering passes kMaxWorkingBytes", "the chat template"}},
+      {"the template fails at every conversation",
+       [](const FamilyFolder& f) { f.Write("chat_template.jinja", "{{ 'To ' + whom }}"); },
+       {"chat template, line 1: 'whom' is undefined"}},
       {"there is no config.json",
        [](const FamilyFolder& f) { std::filesystem::remove(f.PathOf("config.json")); },
        {"without a config.json"}},
@@ -247,7 +260,13 @@ void ExpectNeverServed(const std::vector<Fault>& faults) {
     EXPECT_EQ(process.Wait(), 1);
     process.WaitForLog("this text never comes");
     EXPECT_THAT(process.log(), Not(HasSubstr("serving ")));
-    for (const std::string& word : fault.words) EXPECT_THAT(process.log(), HasSubstr(word));
+    ServerProcess check({"--model", folder.path(), "--check-config"});
+    EXPECT_EQ(check.Wait(), 1);
+    check.WaitForLog("this text never comes");
+    for (const std::string& word : fault.words) {
+      EXPECT_THAT(process.log(), HasSubstr(word));
+      EXPECT_THAT(check.log(), HasSubstr(word));
+    }
   }
 }
 

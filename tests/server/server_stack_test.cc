@@ -6,9 +6,12 @@
 
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <string>
 #include <string_view>
 
+#include "absl/strings/str_cat.h"
+#include "base/byte_size.h"
 #include "server/config/check_config.h"
 #include "server/config/tenants_file.h"
 #include "tests/fixtures/tiny_model.h"
@@ -143,6 +146,21 @@ TEST_F(TinyServer, APoolThatDoesNotFitBesideTheWeightsIsRefusedBeforeTheyArePack
                     HasSubstr("1.0 GiB are available"), HasSubstr("lower --kv-cache-memory")));
 }
 
+// The memory that the refusal names is enough: the nearest tenth could be too little.
+TEST_F(TinyServer, TheMemoryThatARefusalNamesIsEnough) {
+  for (std::int64_t pool = 1 << 20; pool < (1 << 20) + 20 * 9973; pool += 9973) {
+    config_.kv_cache_bytes = pool;
+    const std::string refusal(ServerStack::CheckStart(config_, pool).message());
+    const std::string before = absl::StrCat("asks for ", base::FormatBytes(pool), ", ");
+    ASSERT_THAT(refusal, HasSubstr(before));
+    const std::size_t begin = refusal.find(before) + before.size();
+    const auto named = base::ParseByteSize(
+        std::string_view(refusal).substr(begin, refusal.find(" in all") - begin));
+    ASSERT_TRUE(named.ok()) << refusal;
+    EXPECT_TRUE(ServerStack::CheckStart(config_, *named).ok()) << refusal;
+  }
+}
+
 // What --check-config tells.
 TEST_F(TinyServer, AModelThatIsCutOrTooShortForWhatIsAskedIsFoundWithoutLoading) {
   EXPECT_TRUE(ServerStack::CheckText(config_).ok());
@@ -153,6 +171,17 @@ TEST_F(TinyServer, AModelThatIsCutOrTooShortForWhatIsAskedIsFoundWithoutLoading)
   EXPECT_THAT(ServerStack::CheckStart(config_, kPlenty).message(), HasSubstr(config_.model));
   std::filesystem::resize_file(config_.model, 100);
   EXPECT_FALSE(ServerStack::CheckText(config_).ok());
+}
+
+TEST_F(TinyServer, WhatOnlyTheTensorsTellIsToldWithoutLoadingInTheWordsOfALoad) {
+  ASSERT_TRUE(fixtures::WriteTinyGguf(config_.model,
+                                      {.norm_weight = std::numeric_limits<float>::infinity()})
+                  .ok());
+  EXPECT_TRUE(ServerStack::CheckStart(config_, kPlenty).ok());
+  const absl::Status told = ServerStack::CheckText(config_);
+  EXPECT_THAT(told.message(), HasSubstr("'blk.0.attn_norm.weight' holds a value that is not"));
+  EXPECT_EQ(told,
+            ServerStack::Load(config_, desk_, base::SystemClock(), [] { return false; }).status());
 }
 
 TEST_F(TinyServer, AStartedStackServesUntilItIsDrained) {
