@@ -53,8 +53,8 @@ class ManualTransport final : public LoadTransport {
   const Answer answer_;
 };
 
-// Row K2: the first token is no gap between tokens.
-TEST(TokenTimes, TheFirstTokenIsInNoGap) {
+// The first token is no gap between tokens.
+TEST(TokenTimes, K2_TheFirstTokenIsInNoGap) {
   TokenTimes times;
   const base::Instant start = base::Instant::FromNanos(0);
   times.Take(start.PlusMillis(400), 0);
@@ -72,9 +72,9 @@ TEST(TokenTimes, AMessageOfSeveralTokensSharesItsGap) {
   EXPECT_EQ(times.gaps_nanos(), std::vector<std::int64_t>(4, 10 * kMilli));
 }
 
-// Row K1: 250 ms of service, 80 requests per second, one caller. The times begin when each request
+// 250 ms of service, 80 requests per second, one caller. The times begin when each request
 // should have been sent, so they grow without end; those from the sending stay at 250 ms.
-TEST(LoadRun, ACallerThatFallsBehindCannotHideIt) {
+TEST(LoadRun, K1_ACallerThatFallsBehindCannotHideIt) {
   LoadOptions options;
   options.rate = 80.0;
   options.max_in_flight = 1;
@@ -111,8 +111,8 @@ TEST(LoadRun, ACallerThatFallsBehindCannotHideIt) {
   EXPECT_NE(ReportAsText(options, result).find("sent late by"), std::string::npos);
 }
 
-// Row K4: failures are a population of their own.
-TEST(LoadRun, FailuresAreInNoTimeOfTheRepliesThatFinished) {
+// Failures are a population of their own.
+TEST(LoadRun, K4_FailuresAreInNoTimeOfTheRepliesThatFinished) {
   LoadOptions options;
   options.num_requests = 100;
   ManualPacer pacer;

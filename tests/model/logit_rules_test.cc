@@ -67,8 +67,8 @@ TEST_F(LogitRulesTest, AWordDoesNotReachIntoThePrompt) {
   EXPECT_THAT(Masked(rules_), ElementsAre(2));
 }
 
-// C8's half for words: a slot reopened after a preemption masks what it would have masked.
-TEST_F(LogitRulesTest, ReopeningWithTheHistoryMasksTheSame) {
+// A slot reopened after a preemption masks what it would have masked.
+TEST_F(LogitRulesTest, C8_ReopeningWithTheHistoryMasksTheSame) {
   const Tokens words = {3, 1, 1, 1, 2, 3, 0, 4, 0, 1, 0, 6};
   Tokens history = {7};
   rules_.Open({.history = history, .num_prompt_tokens = 1, .bad_words = words});

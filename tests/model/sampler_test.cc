@@ -53,8 +53,8 @@ TEST_F(SamplerTest, TinyTemperaturesGiveTheGreedyToken) {
   }
 }
 
-// C8: presence and frequency look at generated tokens only, repetition at the prompt too.
-TEST_F(SamplerTest, PenaltiesHaveTheirOwnScopes) {
+// Presence and frequency look at generated tokens only, repetition at the prompt too.
+TEST_F(SamplerTest, C8_PenaltiesHaveTheirOwnScopes) {
   const std::vector<base::TokenId> prompt = {2, 2, 2};
   const std::vector<float> logits = {0, 9, 10, 0, 0, 0, 0, 0};
   base::SamplingParams params = Greedy();
