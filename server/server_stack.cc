@@ -154,11 +154,24 @@ void LogModel(const ServerConfig& config, const model::ModelInfo& info,
                              " bytes per token"));
 }
 
-model::LoadOptions LoadOptionsOf(const ServerConfig& config) {
-  return {.activation_dtype = config.activation_dtype,
-          .kv_cache_dtype = config.kv_cache_dtype,
-          .block_size = config.block_size,
-          .max_model_len = config.max_model_len};
+// A load as its headers plan it. The plan points into the checkpoint.
+struct HeaderPlan {
+  std::unique_ptr<model::Checkpoint> checkpoint;
+  model::LoadPlan load;
+};
+
+absl::StatusOr<HeaderPlan> PlanFromHeaders(const ServerConfig& config) {
+  HeaderPlan plan;
+  PAGODA_ASSIGN_OR_RETURN(const kernels::Capabilities capabilities,
+                          model::CapabilitiesOf(config.device));
+  PAGODA_ASSIGN_OR_RETURN(plan.checkpoint, model::Checkpoint::Open(config.model));
+  PAGODA_ASSIGN_OR_RETURN(plan.load, model::PlanLoad(*plan.checkpoint,
+                                                     {.activation_dtype = config.activation_dtype,
+                                                      .kv_cache_dtype = config.kv_cache_dtype,
+                                                      .block_size = config.block_size,
+                                                      .max_model_len = config.max_model_len},
+                                                     capabilities.pack_layout));
+  return plan;
 }
 
 // What is packed must stay in memory; what is used in place lies in the file's mapping, which the
@@ -300,12 +313,8 @@ void ServerStack::Wire(Parts parts) {
 }
 
 absl::Status ServerStack::CheckStart(const ServerConfig& config, std::int64_t available_bytes) {
-  PAGODA_ASSIGN_OR_RETURN(const kernels::Capabilities capabilities,
-                          model::CapabilitiesOf(config.device));
-  PAGODA_ASSIGN_OR_RETURN(const auto checkpoint, model::Checkpoint::Open(config.model));
-  PAGODA_ASSIGN_OR_RETURN(
-      const model::LoadPlan plan,
-      model::PlanLoad(*checkpoint, LoadOptionsOf(config), capabilities.pack_layout));
+  PAGODA_ASSIGN_OR_RETURN(const HeaderPlan planned, PlanFromHeaders(config));
+  const model::LoadPlan& plan = planned.load;
   PAGODA_RETURN_IF_ERROR(CheckWeightsFit(config, plan.weights.packed_bytes, available_bytes));
   PAGODA_ASSIGN_OR_RETURN(
       const model::KvMemoryAnswer memory,
@@ -333,12 +342,8 @@ absl::Status ServerStack::CheckStart(const ServerConfig& config, std::int64_t av
 absl::Status ServerStack::CheckText(const ServerConfig& config) {
   ServedModel served;
   PAGODA_RETURN_IF_ERROR(LoadText(config.model, served));
-  PAGODA_ASSIGN_OR_RETURN(const kernels::Capabilities capabilities,
-                          model::CapabilitiesOf(config.device));
-  PAGODA_ASSIGN_OR_RETURN(const auto checkpoint, model::Checkpoint::Open(config.model));
-  PAGODA_ASSIGN_OR_RETURN(
-      const model::LoadPlan plan,
-      model::PlanLoad(*checkpoint, LoadOptionsOf(config), capabilities.pack_layout));
+  PAGODA_ASSIGN_OR_RETURN(const HeaderPlan planned, PlanFromHeaders(config));
+  const model::LoadPlan& plan = planned.load;
   PAGODA_RETURN_IF_ERROR(model::CheckVocabulary(served.tokenizer->vocabulary_size(), plan.config));
   return model::CheckContent(plan.weights, plan.config);
 }
