@@ -24,7 +24,7 @@ absl::StatusOr<std::unique_ptr<const ChatTemplate>> LoadChatTemplate(std::string
       {{"user", "Hello!"}, {"assistant", "Hello."}},
   };
   for (const std::vector<ChatMessage>& messages : conversations) {
-    const absl::Status tried = parsed->Render(messages, options).status();
+    absl::Status tried = parsed->Render(messages, options).status();
     if (absl::IsFailedPrecondition(tried)) return tried;
   }
   return parsed;
