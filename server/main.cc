@@ -201,7 +201,7 @@ int DigestToken() {
 absl::Status CheckModel(const ServerConfig& config) {
   constexpr std::int64_t kEnough = std::int64_t{1} << 52;
   PAGODA_RETURN_IF_ERROR(ServerStack::CheckStart(config, kEnough));
-  return ServerStack::CheckText(config);
+  return ServerStack::CheckContent(config);
 }
 
 int Run(const std::vector<std::string>& arguments) {

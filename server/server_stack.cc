@@ -339,7 +339,7 @@ absl::Status ServerStack::CheckStart(const ServerConfig& config, std::int64_t av
   return CheckPrefixesAreHeld(config, prefixes, scheduling);
 }
 
-absl::Status ServerStack::CheckText(const ServerConfig& config) {
+absl::Status ServerStack::CheckContent(const ServerConfig& config) {
   ServedModel served;
   PAGODA_RETURN_IF_ERROR(LoadText(config.model, served));
   PAGODA_ASSIGN_OR_RETURN(const HeaderPlan planned, PlanFromHeaders(config));

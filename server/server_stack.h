@@ -43,7 +43,7 @@ class ServerStack {
   // estimated; Load checks again.
   static absl::Status CheckStart(const ServerConfig& config, std::int64_t available_bytes);
   // What a start reads beyond headers: vocabulary, chat template, tensors that must be equal.
-  static absl::Status CheckText(const ServerConfig& config);
+  static absl::Status CheckContent(const ServerConfig& config);
 
   // Starts the engine, computes the public prefixes, runs one tiny generation and opens the desk.
   absl::Status Start();

@@ -162,8 +162,7 @@ class JinjaTemplate final : public ChatTemplate {
     if (IsCallersFault(output.status(), input_bytes, IsPlain(messages, options))) {
       return AboutField(kMessagesField, output.status());
     }
-    return absl::FailedPreconditionError(absl::StrCat(
-        "the model's chat template is at fault, not the request: ", output.status().message()));
+    return absl::FailedPreconditionError(output.status().message());
   }
 
  private:

@@ -16,9 +16,6 @@
 namespace pagoda::server {
 namespace {
 
-// Told from what a caller can mend.
-constexpr std::string_view kTemplateFailed = "CHAT_TEMPLATE_FAILED";
-
 using Tokens = std::vector<base::TokenId>;
 
 text::TextStream::FirstSpace FirstSpaceOf(const text::Tokenizer& tokenizer) {
@@ -78,7 +75,10 @@ absl::StatusOr<EncodedPrompt> Encode(const ChatPrompt& prompt, const ServedModel
                              .count();
   auto rendered = model.chat_template->Render(prompt.messages, options);
   if (absl::IsFailedPrecondition(rendered.status())) {
-    return base::WithReason(rendered.status(), kTemplateFailed);
+    return base::WithReason(
+        absl::FailedPreconditionError(
+            absl::StrCat("the model is at fault, not the request: ", rendered.status().message())),
+        reason::kTemplateFailed);
   }
   if (!rendered.ok()) return AboutField("messages", rendered.status());
   auto tokens = tokenizer.EncodeMarked(*rendered);

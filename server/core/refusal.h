@@ -21,6 +21,8 @@ inline constexpr std::string_view kQueueFull = "QUEUE_FULL";
 inline constexpr std::string_view kModelNotFound = "MODEL_NOT_FOUND";
 inline constexpr std::string_view kNotBuilt = "FEATURE_NOT_BUILT";
 inline constexpr std::string_view kNoChatTemplate = "NO_CHAT_TEMPLATE";
+// Told from what a caller can mend.
+inline constexpr std::string_view kTemplateFailed = "CHAT_TEMPLATE_FAILED";
 inline constexpr std::string_view kInvalidField = "INVALID_FIELD";
 inline constexpr std::string_view kMalformedRequest = "MALFORMED_REQUEST";
 inline constexpr std::string_view kCancelled = "CANCELLED_BY_CALLER";

@@ -122,7 +122,7 @@ TEST(PromptEncoding, ErrorsNameTheFieldAndKeepTheWords) {
   const auto failed = EncodePrompt(ChatPrompt{{{"tool", "a"}}, true}, Model(0, false, "")).status();
   EXPECT_EQ(failed.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(base::ReasonOf(failed), "CHAT_TEMPLATE_FAILED");
-  EXPECT_EQ(failed.message(), "line 1: a limit");
+  EXPECT_EQ(failed.message(), "the model is at fault, not the request: line 1: a limit");
   EXPECT_EQ(base::FieldOf(EncodePrompt(ChatPrompt{}, Model(0, false, "")).status()), "messages");
   EXPECT_EQ(base::FieldOf(EncodePrompt(TextPrompt{"?", false, {}}, Model(0, false)).status()),
             "text");

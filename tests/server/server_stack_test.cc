@@ -163,14 +163,14 @@ TEST_F(TinyServer, TheMemoryThatARefusalNamesIsEnough) {
 
 // What --check-config tells.
 TEST_F(TinyServer, AModelThatIsCutOrTooShortForWhatIsAskedIsFoundWithoutLoading) {
-  EXPECT_TRUE(ServerStack::CheckText(config_).ok());
+  EXPECT_TRUE(ServerStack::CheckContent(config_).ok());
   config_.max_model_len = 100'000;
   EXPECT_THAT(ServerStack::CheckStart(config_, kPlenty).message(), HasSubstr("max-model-len"));
   config_.max_model_len = 0;
   std::filesystem::resize_file(config_.model, std::filesystem::file_size(config_.model) / 2);
   EXPECT_THAT(ServerStack::CheckStart(config_, kPlenty).message(), HasSubstr(config_.model));
   std::filesystem::resize_file(config_.model, 100);
-  EXPECT_FALSE(ServerStack::CheckText(config_).ok());
+  EXPECT_FALSE(ServerStack::CheckContent(config_).ok());
 }
 
 TEST_F(TinyServer, WhatOnlyTheTensorsTellIsToldWithoutLoadingInTheWordsOfALoad) {
@@ -178,7 +178,7 @@ TEST_F(TinyServer, WhatOnlyTheTensorsTellIsToldWithoutLoadingInTheWordsOfALoad) 
                                       {.norm_weight = std::numeric_limits<float>::infinity()})
                   .ok());
   EXPECT_TRUE(ServerStack::CheckStart(config_, kPlenty).ok());
-  const absl::Status told = ServerStack::CheckText(config_);
+  const absl::Status told = ServerStack::CheckContent(config_);
   EXPECT_THAT(told.message(), HasSubstr("'blk.0.attn_norm.weight' holds a value that is not"));
   EXPECT_EQ(told,
             ServerStack::Load(config_, desk_, base::SystemClock(), [] { return false; }).status());

@@ -156,9 +156,7 @@ TEST(ChatTemplate, G14_WhatTheEngineLacksIsRefusedAtLoadWithItsNameAndLine) {
 }
 
 TEST(ChatTemplate, G14_AFaultThatOnlyShowsWhileRenderingNamesItsLine) {
-  EXPECT_EQ(Render("a\n{{\n missing.part }}"),
-            "the model's chat template is at fault, not the request: chat template, line 3: "
-            "'missing' is undefined");
+  EXPECT_EQ(Render("a\n{{\n missing.part }}"), "chat template, line 3: 'missing' is undefined");
   EXPECT_NE(Render("{% if true %}\n{% if true %}\n{{ 'a' +\n 1 }}{% endif %}{% endif %}")
                 .find("chat template, line 3: "),
             std::string::npos);
@@ -219,8 +217,7 @@ TEST(ChatTemplate, G14_ALimitPassedIsTheCallersFaultOnlyWithALargeConversation) 
       {{"user", "Hello!"}});
   EXPECT_EQ(endless.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(std::string(endless.status().message()),
-            "the model's chat template is at fault, not the request: chat template, line 3: the "
-            "rendering passes kMaxWorkingBytes = 67108864");
+            "chat template, line 3: the rendering passes kMaxWorkingBytes = 67108864");
   const std::vector<ChatMessage> many(2000, {"user", "x"});
   const auto long_chat = RenderMarked(kPairs, many);
   EXPECT_EQ(base::FieldOf(long_chat.status()), "messages");
