@@ -65,10 +65,13 @@ class PlainEmulatedDevice final : public EmulatedDevice {
   absl::Status Await(Event event) override;
 
   const Counters& counters() const override { return emulator_.counters(); }
-  void SetSchedule(const Schedule& schedule) override { options_.schedule = schedule; }
+  void SetSchedule(const Schedule& schedule) override;
 
  private:
   void Release(std::byte* data, std::int64_t bytes) override;
+  // A planted fault that leaves its memory shows in the outcome; the sanitizer would end the
+  // program.
+  bool IsSound() const { return options_.schedule.planted_fault == 0; }
   absl::Status Check(const LaunchWork& work) const;
   absl::Status Run(const LaunchWork& work);
   absl::Status CheckMemories(const char* kernel) const;
@@ -97,9 +100,15 @@ absl::StatusOr<DeviceMemory> PlainEmulatedDevice::Allocate(std::int64_t bytes) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "the system refused ", bytes, " bytes for the emulated device; free some or ask for less"));
   }
+  memory->SetForbidden(IsSound());
   std::byte* const data = memory->bytes().data();
   memories_.emplace(data, *std::move(memory));
   return DeviceMemory(this, data, bytes);
+}
+
+void PlainEmulatedDevice::SetSchedule(const Schedule& schedule) {
+  options_.schedule = schedule;
+  for (const auto& [data, memory] : memories_) memory.SetForbidden(IsSound());
 }
 
 void PlainEmulatedDevice::Release(std::byte* data, std::int64_t /*bytes*/) {

@@ -44,16 +44,21 @@ std::optional<ExactMemory> ExactMemory::Map(std::size_t bytes) {
   if (kBeginsAsNans) std::ranges::fill(made.bytes_, kNan);
   for (const std::span<std::byte> nobodys : {made.Before(), made.After()}) {
     for (std::byte& byte : nobodys) byte = Nobodys(byte);
-    Forbid(nobodys);
   }
+  made.SetForbidden(true);
   return made;
 }
 
 ExactMemory::~ExactMemory() {
   if (mapping_.empty()) return;
-  Allow(Before());
-  Allow(After());
+  SetForbidden(false);
   PAGODA_CHECK(munmap(mapping_.data(), mapping_.size()) == 0);
+}
+
+void ExactMemory::SetForbidden(bool is_forbidden) const {
+  for (const std::span<std::byte> nobodys : {Before(), After()}) {
+    is_forbidden ? Forbid(nobodys) : Allow(nobodys);
+  }
 }
 
 std::span<std::byte> ExactMemory::Before() const {

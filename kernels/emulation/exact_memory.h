@@ -23,6 +23,8 @@ class ExactMemory {
   ~ExactMemory();
 
   std::span<std::byte> bytes() const { return bytes_; }
+  // Whether AddressSanitizer forbids what is around the bytes: as it does at first.
+  void SetForbidden(bool is_forbidden) const;
   // Whether something after the last byte was written. False under AddressSanitizer, which ends
   // the program where it happens.
   bool IsOverrun() const;
