@@ -57,7 +57,11 @@ function(pagoda_test name)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 300)
   endif()
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}")
+  # What it writes stays in the build's folder, away from other users and builds, until the next configuration.
+  set(files ${CMAKE_BINARY_DIR}/test-files/${name})
+  file(REMOVE_RECURSE ${files})
+  file(MAKE_DIRECTORY ${files})
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}" ENVIRONMENT "TEST_TMPDIR=${files}")
 endfunction()
 
 # pagoda_fuzz(NAME SOURCES NAME.cc LIBS lib ...)   The source has libFuzzer's entry, corpus/NAME the small files it begins with. Every
