@@ -61,7 +61,8 @@ function(pagoda_test name)
   set(files ${CMAKE_BINARY_DIR}/test-files/${name})
   file(REMOVE_RECURSE ${files})
   file(MAKE_DIRECTORY ${files})
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}" ENVIRONMENT "TEST_TMPDIR=${files}")
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}"
+    ENVIRONMENT "TEST_TMPDIR=${files};TMPDIR=${files}")
 endfunction()
 
 # pagoda_fuzz(NAME SOURCES NAME.cc LIBS lib ...)   The source has libFuzzer's entry, corpus/NAME the small files it begins with. Every
