@@ -92,6 +92,21 @@ TEST(EmulatedCudaServer, APreemptedReplyHasTheTokensOfAnUndisturbedOne) {
   EXPECT_GT(num_preemptions, 0);
 }
 
+// The prompt whose two highest logits never come close (docs/correctness.md).
+TEST(EmulatedCudaServer, TheShippedModelAnswersWithTheCpusTokens) {
+  const std::string model = PAGODA_SOURCE_DIR "/models/tiny";
+  v1::GenerateRequest request;
+  request.set_text("There was a girl named Mira who lived by the sea.");
+  request.mutable_sampling()->set_temperature(0);
+  request.mutable_stop()->set_max_tokens(24);
+  Server cuda(model, FlagsFor("emulated-cuda"));
+  Server cpu(model, FlagsFor("cpu"));
+  const Reply found = cuda.Generate(request);
+  ASSERT_TRUE(found.status.ok()) << found.status.error_message();
+  EXPECT_EQ(found.tokens.size(), 24u);
+  EXPECT_EQ(found.text, cpu.Generate(request).text);
+}
+
 TEST(EmulatedCudaServer, AnswersMostlyWithTheCpusGreedyTokens) {
   Server cuda(Tiny64File(), FlagsFor("emulated-cuda"));
   Server cpu(Tiny64File(), FlagsFor("cpu"));

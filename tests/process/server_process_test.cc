@@ -21,6 +21,52 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
+// Replies that run: each has sent its first message.
+class Mates {
+ public:
+  Mates(Server& server, std::uint32_t count, bool have_seeds) : calls_(count) {
+    for (std::uint32_t i = 0; i < count; ++i) {
+      v1::GenerateRequest request = TinyRequest(9 + static_cast<int>(i), 100, i + 1);
+      if (!have_seeds) request.mutable_sampling()->clear_seed();
+      calls_[i].reader = server.stub->Generate(&calls_[i].context, request);
+      v1::GenerateResponse first;
+      EXPECT_TRUE(calls_[i].reader->Read(&first));
+    }
+  }
+  ~Mates() {
+    for (Call& call : calls_) {
+      call.context.TryCancel();
+      ReadAll(*call.reader);
+    }
+  }
+
+ private:
+  struct Call {
+    ::grpc::ClientContext context;
+    std::unique_ptr<::grpc::ClientReader<v1::GenerateResponse>> reader;
+  };
+  std::vector<Call> calls_;
+};
+
+TEST(ServerProcess, C3ASeededReplyIsTheSameFirstOrLastBesideMatesWithAndWithoutSeeds) {
+  Server server(TinyFile(), kTinyFlags);
+  const v1::GenerateRequest request = TinyRequest(9, 100);
+  const Reply alone = server.Generate(request);
+  ASSERT_TRUE(alone.status.ok()) << alone.status.error_message();
+  for (const std::uint32_t count : {1, 3}) {
+    for (const bool have_seeds : {false, true}) {
+      {
+        const Mates older(server, count, have_seeds);
+        EXPECT_EQ(server.Generate(request).tokens, alone.tokens) << count << have_seeds;
+      }
+      ::grpc::ClientContext context;
+      const auto reader = server.stub->Generate(&context, request);
+      const Mates younger(server, count, have_seeds);
+      EXPECT_EQ(ReadAll(*reader).tokens, alone.tokens) << count << have_seeds;
+    }
+  }
+}
+
 // The third measure of the work order: 32 streams equal their solo runs while 10 of them are
 // cancelled.
 TEST(ServerProcess, ThirtyTwoStreamsEqualSoloRunsWhileTenAreCancelled) {
