@@ -114,8 +114,9 @@ void TakeWords(const std::string& folder, ModelFacts& facts) {
     return;
   }
   Take(*words->tokenizer, facts.tokenizer);
-  if (!words->chat_template.empty())
+  if (!words->chat_template.empty()) {
     TakeTemplate(words->chat_template, words->tokenizer.get(), facts);
+  }
 }
 
 absl::StatusOr<PlannedModel> Plan(const model::Checkpoint& checkpoint,
